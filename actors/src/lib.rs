@@ -1,0 +1,1 @@
+//! The actix shells around the machines of `plimsoll-core`.

@@ -1,0 +1,230 @@
+//! A flat tournament tree that answers "which entry with room has the smallest key" in a few steps.
+//!
+//! Each entry has a key and a vector. An inner node holds the smallest key and the componentwise
+//! largest vector below it, so a search prunes whatever cannot fit or cannot win. Re-keying one
+//! entry walks to the root and stops where nothing changes. Entries are addressed by a dense
+//! index; ties between equal keys go to the smaller index.
+
+/// See the module documentation. `K::MAX`-like "absent" is stated by the caller as `absent`.
+#[derive(Clone, Debug)]
+pub struct FitTree<K> {
+    absent: K,
+    /// Numbers per vector.
+    width: usize,
+    /// A power of two; leaf `i` stands at `leaves + i`, the root at 1.
+    leaves: usize,
+    keys: Vec<K>,
+    vectors: Vec<i64>,
+}
+
+/// The vector of an absent entry: nothing fits into it.
+const NO_ROOM: i64 = i64::MIN;
+
+impl<K: Copy + Ord> FitTree<K> {
+    /// A tree of no entries. `absent` must be larger than every key in use.
+    pub fn new(absent: K, width: usize) -> FitTree<K> {
+        FitTree { absent, width, leaves: 1, keys: vec![absent; 2], vectors: vec![NO_ROOM; 2 * width] }
+    }
+
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The smallest key of all, whatever its vector.
+    pub fn min_key(&self) -> Option<K> {
+        (self.keys[1] != self.absent).then_some(self.keys[1])
+    }
+
+    /// The entry with the smallest key of all, whatever its vector.
+    pub fn min_index(&self) -> Option<usize> {
+        self.min_key()?;
+        let mut node = 1;
+        while node < self.leaves {
+            node *= 2;
+            if self.keys[node + 1] < self.keys[node] {
+                node += 1;
+            }
+        }
+        Some(node - self.leaves)
+    }
+
+    /// The key of an entry, if it is present.
+    pub fn key(&self, index: usize) -> Option<K> {
+        if index >= self.leaves {
+            return None;
+        }
+        let key = self.keys[self.leaves + index];
+        (key != self.absent).then_some(key)
+    }
+
+    /// Enters or changes an entry. Components beyond the end of `vector` are zero.
+    pub fn set(&mut self, index: usize, key: K, vector: &[i64]) {
+        assert!(key < self.absent, "the absent key is reserved");
+        self.grow_to_hold(index);
+        let leaf = self.leaves + index;
+        self.keys[leaf] = key;
+        for component in 0..self.width {
+            self.vectors[leaf * self.width + component] = vector.get(component).copied().unwrap_or(0);
+        }
+        self.update_ancestors(leaf);
+    }
+
+    /// Takes an entry out; nothing happens if it is not there.
+    pub fn remove(&mut self, index: usize) {
+        if self.key(index).is_none() {
+            return;
+        }
+        let leaf = self.leaves + index;
+        self.keys[leaf] = self.absent;
+        self.vectors[leaf * self.width..(leaf + 1) * self.width].fill(NO_ROOM);
+        self.update_ancestors(leaf);
+    }
+
+    /// The present entry with the smallest (key, index) whose vector is at least `wanted` in every
+    /// component. Components beyond the end of `wanted` are not looked at.
+    pub fn first_fit(&self, wanted: &[i64]) -> Option<usize> {
+        assert!(wanted.len() <= self.width, "the tree is as wide as the widest question");
+        if self.keys[1] == self.absent || !self.has_room(1, wanted) {
+            return None;
+        }
+        let mut best: Option<(K, usize)> = None;
+        self.search(1, wanted, &mut best);
+        best.map(|(_, leaf)| leaf - self.leaves)
+    }
+
+    fn search(&self, node: usize, wanted: &[i64], best: &mut Option<(K, usize)>) {
+        if node >= self.leaves {
+            *best = Some((self.keys[node], node));
+            return;
+        }
+        let (left, right) = (2 * node, 2 * node + 1);
+        let (first, second) = if self.keys[right] < self.keys[left] { (right, left) } else { (left, right) };
+        for child in [first, second] {
+            let key = self.keys[child];
+            if key == self.absent {
+                continue;
+            }
+            let can_win = match *best {
+                None => true,
+                // Equal keys go to the smaller index: a child to the left of the best may still win.
+                Some((best_key, leaf)) => key < best_key || (key == best_key && self.is_left_of(child, leaf)),
+            };
+            if can_win && self.has_room(child, wanted) {
+                self.search(child, wanted, best);
+            }
+        }
+    }
+
+    fn is_left_of(&self, node: usize, leaf: usize) -> bool {
+        let mut first_leaf = node;
+        while first_leaf < self.leaves {
+            first_leaf *= 2;
+        }
+        first_leaf < leaf
+    }
+
+    fn has_room(&self, node: usize, wanted: &[i64]) -> bool {
+        let vector = &self.vectors[node * self.width..][..wanted.len()];
+        vector.iter().zip(wanted).all(|(has, wants)| has >= wants)
+    }
+
+    fn update_ancestors(&mut self, leaf: usize) {
+        let mut node = leaf / 2;
+        while node >= 1 {
+            if !self.update(node) {
+                return;
+            }
+            node /= 2;
+        }
+    }
+
+    /// Recomputes one inner node; false if it was right already.
+    fn update(&mut self, node: usize) -> bool {
+        let (left, right) = (2 * node, 2 * node + 1);
+        let key = self.keys[left].min(self.keys[right]);
+        let mut changed = key != self.keys[node];
+        self.keys[node] = key;
+        let (above, below) = self.vectors.split_at_mut(left * self.width);
+        let (left, right) = below[..2 * self.width].split_at(self.width);
+        let own = &mut above[node * self.width..][..self.width];
+        for ((own, left), right) in own.iter_mut().zip(left).zip(right) {
+            let largest = *left.max(right);
+            changed |= *own != largest;
+            *own = largest;
+        }
+        changed
+    }
+
+    fn grow_to_hold(&mut self, index: usize) {
+        if index < self.leaves {
+            return;
+        }
+        let leaves = (index + 1).next_power_of_two();
+        let mut keys = vec![self.absent; 2 * leaves];
+        let mut vectors = vec![NO_ROOM; 2 * leaves * self.width];
+        keys[leaves..leaves + self.leaves].copy_from_slice(&self.keys[self.leaves..]);
+        vectors[leaves * self.width..][..self.leaves * self.width]
+            .copy_from_slice(&self.vectors[self.leaves * self.width..]);
+        (self.leaves, self.keys, self.vectors) = (leaves, keys, vectors);
+        for node in (1..leaves).rev() {
+            self.update(node);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Goal: the tree answers like a plain scan, whatever was entered, changed and taken out.
+        #[test]
+        fn answers_like_a_scan(
+            steps in prop::collection::vec((0usize..40, prop::option::of((0u64..6, -2i64..5, -2i64..5))), 0..120),
+            questions in prop::collection::vec((-2i64..6, -2i64..6), 1..8),
+        ) {
+            let mut tree = FitTree::new(u64::MAX, 2);
+            let mut plain: Vec<Option<(u64, [i64; 2])>> = vec![None; 40];
+            for (index, entry) in steps {
+                match entry {
+                    Some((key, first, second)) => tree.set(index, key, &[first, second]),
+                    None => tree.remove(index),
+                }
+                plain[index] = entry.map(|(key, first, second)| (key, [first, second]));
+            }
+            for (first, second) in questions {
+                let expected = plain
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(index, entry)| entry.map(|(key, vector)| (key, index, vector)))
+                    .filter(|(_, _, vector)| vector[0] >= first && vector[1] >= second)
+                    .min()
+                    .map(|(_, index, _)| index);
+                prop_assert_eq!(tree.first_fit(&[first, second]), expected);
+            }
+            let smallest = plain.iter().flatten().map(|(key, _)| *key).min();
+            prop_assert_eq!(tree.min_key(), smallest);
+        }
+    }
+
+    #[test]
+    fn equal_keys_go_to_the_smaller_index() {
+        let mut tree = FitTree::new(u64::MAX, 1);
+        for index in [5, 3, 9] {
+            tree.set(index, 7, &[1]);
+        }
+        assert_eq!(tree.first_fit(&[1]), Some(3));
+        assert_eq!(tree.min_index(), Some(3));
+    }
+
+    #[test]
+    fn a_tree_without_vectors_is_a_priority_queue() {
+        let mut tree = FitTree::new(u64::MAX, 0);
+        tree.set(4, 9, &[]);
+        tree.set(1, 3, &[]);
+        tree.remove(1);
+        assert_eq!((tree.min_key(), tree.min_index()), (Some(9), Some(4)));
+    }
+}

@@ -1,0 +1,114 @@
+//! Why something waits: as data, and as one sentence.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::resources::Kinds;
+use crate::time::Time;
+
+/// Why the tasks of one group wait, true at the version it is stamped with.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Explanation {
+    /// Tasks of this group that wait.
+    pub waiting: u64,
+    /// Waiting tasks of other groups that come first.
+    pub ahead: u64,
+    pub reason: Reason,
+    /// The settings version the answer was computed with.
+    pub settings: u64,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Nothing of the group waits.
+    NotWaiting,
+    /// Its window collects identical tasks until then.
+    Window { closes: Time },
+    /// Members of the group still have to end before it can start again as a whole.
+    Stopping { live: u64 },
+    /// No node has room now.
+    NoRoom(NoRoom),
+    /// No node could take it even if it were empty.
+    NeverFits(NoRoom),
+}
+
+/// How the nodes stand, counted once each under the first thing that rules them out.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct NoRoom {
+    pub nodes: u64,
+    /// Nodes that take no new work: not ready, paused, drained, manual or broken.
+    pub closed: u64,
+    /// Nodes that would be too small even if empty.
+    pub too_small: u64,
+    /// Nodes that lack room now, by the resource of which they lack most.
+    pub lacking: Vec<(String, u64)>,
+    /// For an atomic group: how many of its tasks would find room now.
+    pub placeable: u64,
+}
+
+impl Explanation {
+    /// One sentence for people.
+    pub fn sentence(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tasks =
+            if self.waiting == 1 { "1 task waits".into() } else { format!("{} tasks wait", self.waiting) };
+        match &self.reason {
+            Reason::NotWaiting => f.write_str("nothing waits"),
+            Reason::Window { closes } => {
+                write!(f, "{tasks}: identical tasks are collected until {closes}")
+            }
+            Reason::Stopping { live } => {
+                write!(f, "{tasks}: {live} members of the group must end before it starts again")
+            }
+            Reason::NoRoom(room) => write!(f, "{tasks}: no node has room now ({room})"),
+            Reason::NeverFits(room) => {
+                write!(f, "{tasks}: no node could take it even if empty ({room})")
+            }
+        }?;
+        match self.ahead {
+            0 => Ok(()),
+            1 => f.write_str("; 1 task is ahead"),
+            ahead => write!(f, "; {ahead} tasks are ahead"),
+        }
+    }
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.nodes == 0 {
+            return f.write_str("there are no nodes");
+        }
+        let mut parts = Vec::new();
+        if self.closed > 0 {
+            parts.push(format!("{} take no new work", self.closed));
+        }
+        if self.too_small > 0 {
+            parts.push(format!("{} are too small", self.too_small));
+        }
+        for (kind, count) in &self.lacking {
+            parts.push(format!("{count} lack {kind}"));
+        }
+        if self.placeable > 0 {
+            parts.push(format!("room for {} of them", self.placeable));
+        }
+        write!(f, "of {} nodes {}", self.nodes, parts.join(", "))
+    }
+}
+
+impl NoRoom {
+    /// Counts one node that lacks `kind`.
+    pub fn count_lacking(&mut self, kinds: &Kinds, kind: crate::resources::KindId) {
+        let name = kinds.name(kind);
+        match self.lacking.iter_mut().find(|(known, _)| known == name) {
+            Some((_, count)) => *count += 1,
+            None => self.lacking.push((name.to_owned(), 1)),
+        }
+    }
+}

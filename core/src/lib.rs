@@ -1,0 +1,19 @@
+//! Every decision of Plimsoll, as plain state machines.
+//!
+//! Nothing in here reads a clock, touches a file, spawns a thread or draws a random number it was
+//! not given the seed for. Six machines ([`JobState`](job_state), [`Scheduler`](scheduler),
+//! [`ClusterState`](cluster_state), [`TaskRunner`](task_runner), [`NodeAgent`](node_agent),
+//! [`Rebalancer`](rebalancer)) exchange the messages of [`messages`]; the same machines run under
+//! actix, in the deterministic world ([`sim`]) and in dry runs ([`plan`]).
+
+pub mod collections;
+pub mod explanation;
+pub mod id;
+pub mod machine;
+pub mod messages;
+pub mod outcome;
+pub mod quantity;
+pub mod resources;
+pub mod settings;
+pub mod spec;
+pub mod time;

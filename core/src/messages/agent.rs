@@ -1,0 +1,31 @@
+//! What a NodeAgent hears, and what it asks of the executor on its node.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::Attempt;
+use crate::outcome::{Exit, Phase};
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum AgentMessage {
+    /// From the TaskRunner, meant for one session of the agent: older ones are void.
+    Start {
+        session: u64,
+        attempt: Attempt,
+    },
+    Stop(Attempt),
+    /// End everything that was not started in the current session with a later number.
+    Sweep {
+        session: u64,
+        sweep: u64,
+    },
+    /// From the executor.
+    Reached(Attempt, Phase),
+    Exited(Attempt, Exit),
+}
+
+/// What an agent asks of the executor on its node.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum ExecutorMessage {
+    Run(Attempt),
+    Kill(Attempt),
+}

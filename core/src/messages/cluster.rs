@@ -1,0 +1,100 @@
+//! What ClusterState hears.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Attempt, GroupId, NodeId, Ticket};
+use crate::outcome::{Exit, Phase, StopCause};
+use crate::settings::Settings;
+use crate::spec::{NodePatch, NodeSpec, ShapeSpec};
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum ClusterMessage {
+    /// From the host; validated.
+    AddNode {
+        ticket: Ticket,
+        node: Box<NodeSpec>,
+    },
+    UpdateNode {
+        ticket: Ticket,
+        name: String,
+        patch: Box<NodePatch>,
+    },
+    RemoveNode {
+        ticket: Ticket,
+        name: String,
+    },
+    /// From the host: the node's agent has been silent for too long.
+    HeartbeatLost(NodeId),
+    /// From the host: the node's agent is heard again.
+    HeartbeatBack(NodeId),
+    Settings(Arc<Settings>),
+    /// From the Scheduler.
+    Commit(Plan),
+    Withdraw(Vec<Withdrawal>),
+    Stop(Vec<StopOrder>),
+    /// From the Scheduler: everything up to this pending sequence has been looked at.
+    Seen {
+        sequence: u64,
+    },
+    /// From the TaskRunner: terminal reports.
+    Ended(Vec<EndReport>),
+    Progress(Vec<(Attempt, Phase)>),
+    /// From the TaskRunner: the agent does not answer a stop.
+    Unresponsive(NodeId),
+    /// From the TaskRunner: everything that had to end on the returned node has ended.
+    Swept {
+        node: NodeId,
+        sweep: u64,
+    },
+}
+
+/// What the Scheduler decided in one turn.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    pub number: u64,
+    /// Each part covers the next `count` placements.
+    pub parts: Vec<PlanPart>,
+    pub placements: Vec<Placement>,
+}
+
+/// Placements of one role.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PlanPart {
+    pub shape: Arc<ShapeSpec>,
+    pub count: u32,
+    /// The parts of one atomic group follow each other; all but the last are bound to the next.
+    pub atomic: bool,
+    pub bound_to_next: bool,
+    /// These attempts run already: they are entered even where no new work is taken.
+    pub adopted: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Placement {
+    pub attempt: Attempt,
+    pub node: NodeId,
+    /// The eligibility version the decision was made on.
+    pub version: u64,
+}
+
+/// A cancelled group and the attempts of it that may be live.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Withdrawal {
+    pub group: GroupId,
+    pub attempts: Vec<Attempt>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct StopOrder {
+    pub attempt: Attempt,
+    pub cause: StopCause,
+}
+
+/// The end of an attempt, as its node's agent tells it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct EndReport {
+    pub attempt: Attempt,
+    pub exit: Exit,
+}

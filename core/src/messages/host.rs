@@ -1,0 +1,85 @@
+//! What the runtime says to the service it is embedded in.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::explanation::Explanation;
+use crate::id::{Attempt, JobId, NodeId, Ticket};
+use crate::outcome::{Outcome, TaskState};
+use crate::time::Time;
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum HostMessage {
+    /// The answer to a request.
+    Reply {
+        ticket: Ticket,
+        answer: Answer,
+    },
+    Job(JobEvent),
+    Node(NodeEvent),
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Answer {
+    Accepted(JobId),
+    Done,
+    Node(NodeId),
+    Explained(Box<Explanation>),
+    Refused(Refusal),
+}
+
+/// Why a request was refused. Nothing has changed then.
+#[derive(Clone, PartialEq, Eq, Debug, Error, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Refusal {
+    #[error("{0} is not known: no job has had this number yet")]
+    UnknownJob(JobId),
+    #[error("{0} has expired: it finished and is no longer kept")]
+    ExpiredJob(JobId),
+    #[error("there are {limit} unfinished jobs already, the limit `limits.jobs`")]
+    TooManyJobs { limit: u64 },
+    #[error("{0} has no group with this number")]
+    UnknownGroup(JobId),
+    #[error("no node is named `{0}`")]
+    UnknownNode(String),
+    #[error("a node named `{0}` is there already")]
+    NodeExists(String),
+    #[error("there are {limit} nodes already, the limit `limits.nodes`")]
+    TooManyNodes { limit: u64 },
+}
+
+impl Refusal {
+    /// Whether the same request may succeed later without being changed.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Refusal::TooManyJobs { .. } | Refusal::TooManyNodes { .. })
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum JobEvent {
+    /// An attempt was bound to a node.
+    Bound { attempt: Attempt, node: NodeId, at: Time },
+    /// An attempt ended.
+    Ended { attempt: Attempt, node: NodeId, outcome: Outcome, at: Time },
+    /// Every task of the job is final; the worst of their states.
+    Finished { job: JobId, state: TaskState, at: Time },
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum NodeEvent {
+    Added {
+        node: NodeId,
+        name: String,
+    },
+    Removed {
+        node: NodeId,
+        name: String,
+    },
+    /// More runs on the node than it can hold since its capacity shrank.
+    Deficit {
+        node: NodeId,
+    },
+}

@@ -1,0 +1,42 @@
+//! What JobState hears.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Attempt, GroupId, JobId, NodeId, Ticket};
+use crate::outcome::Phase;
+use crate::settings::Settings;
+use crate::spec::JobSpec;
+
+use super::scheduler::{Adopted, Released};
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum JobMessage {
+    /// A validated job. `adopted` are tasks of it that run already.
+    Submit {
+        ticket: Ticket,
+        job: Arc<JobSpec>,
+        adopted: Vec<(u16, Adopted)>,
+    },
+    Cancel {
+        ticket: Ticket,
+        job: JobId,
+    },
+    Settings(Arc<Settings>),
+    /// From ClusterState: these attempts hold their nodes.
+    Committed(Vec<Started>),
+    /// From ClusterState: these attempts came this far.
+    Progress(Vec<(Attempt, Phase)>),
+    /// From ClusterState: these attempts have ended and hold nothing any more.
+    Released(Vec<Released>),
+    /// From ClusterState: nothing of these cancelled groups is live any more.
+    Withdrawn(Vec<GroupId>),
+}
+
+/// An attempt and the node it is bound to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Started {
+    pub attempt: Attempt,
+    pub node: NodeId,
+}

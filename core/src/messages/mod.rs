@@ -1,0 +1,21 @@
+//! What the machines say to each other. One enum per hearer; a batch keeps the order of emission.
+
+mod agent;
+mod cluster;
+mod host;
+mod jobs;
+mod outbox;
+mod rebalancer;
+mod runner;
+mod scheduler;
+
+pub use agent::{AgentMessage, ExecutorMessage};
+pub use cluster::{ClusterMessage, EndReport, Placement, Plan, PlanPart, StopOrder, Withdrawal};
+pub use host::{Answer, HostMessage, JobEvent, NodeEvent, Refusal};
+pub use jobs::{JobMessage, Started};
+pub use outbox::Outbox;
+pub use rebalancer::{RebalancerMessage, ShareFigure};
+pub use runner::{AgentReport, Launch, RunnerMessage};
+pub use scheduler::{
+    Adopted, GroupArrival, NodeNews, NodeView, Released, ReturnedTask, RoleArrival, SchedulerMessage,
+};

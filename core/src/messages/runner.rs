@@ -1,0 +1,49 @@
+//! What the TaskRunner hears.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Attempt, NodeId};
+use crate::outcome::{Exit, Phase};
+use crate::settings::Settings;
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum RunnerMessage {
+    /// From ClusterState: these attempts hold their nodes and are to run.
+    Launch(Vec<Launch>),
+    /// From ClusterState: these are to end.
+    Stop(Vec<Attempt>),
+    /// From ClusterState: these count as ended; nothing more is to be said about them.
+    Abandon(Vec<Attempt>),
+    /// From ClusterState: the node is back; end everything on it that is not wanted and say so.
+    Sweep {
+        node: NodeId,
+        sweep: u64,
+    },
+    /// From ClusterState: the node was removed.
+    NodeGone(NodeId),
+    /// From a node's agent.
+    Report {
+        node: NodeId,
+        session: u64,
+        report: AgentReport,
+    },
+    Settings(Arc<Settings>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Launch {
+    pub attempt: Attempt,
+    pub node: NodeId,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum AgentReport {
+    /// The agent began a new session: whatever ran before it is gone.
+    Hello,
+    Reached(Attempt, Phase),
+    Finished(Attempt, Exit),
+    /// Everything that was not wanted has ended.
+    Swept(u64),
+}

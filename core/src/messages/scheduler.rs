@@ -1,0 +1,106 @@
+//! What the Scheduler hears.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Attempt, GroupId, NodeId, TaskId, Ticket};
+use crate::outcome::Outcome;
+use crate::resources::Resources;
+use crate::settings::Settings;
+use crate::spec::{ShapeSpec, Start};
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum SchedulerMessage {
+    /// From JobState: new jobs, by group.
+    NewGroups(Vec<GroupArrival>),
+    /// From JobState: tasks that wait once more. All tasks of one atomic group come together.
+    Return(Vec<ReturnedTask>),
+    /// From JobState: these groups are cancelled.
+    Withdraw(Vec<GroupId>),
+    /// From JobState: an atomic group lost a member; what still runs of it is to stop.
+    Break(Vec<GroupId>),
+    /// From JobState: these groups are finished and will not be heard of again.
+    Forget(Vec<GroupId>),
+    /// From ClusterState: nodes were added, changed or removed.
+    Nodes(Vec<NodeNews>),
+    /// From ClusterState: what these attempts held is free.
+    Released(Vec<Released>),
+    /// From ClusterState: these nodes have room that nobody has looked at; the number is to be
+    /// answered as seen.
+    Pending {
+        sequence: u64,
+        nodes: Vec<NodeId>,
+    },
+    /// From ClusterState: plan number so-and-so was dealt with, apart from its conflicts.
+    Committed {
+        plan: u64,
+    },
+    /// From ClusterState: these placements were refused because their node had changed.
+    Conflict(Vec<Attempt>),
+    /// From the Rebalancer: whether running work may be taken away for balance.
+    Gate {
+        open: bool,
+    },
+    Settings(Arc<Settings>),
+    /// From the host: why does this group wait?
+    Explain {
+        ticket: Ticket,
+        group: GroupId,
+    },
+}
+
+/// A group that wants places.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct GroupArrival {
+    pub group: GroupId,
+    pub start: Start,
+    pub roles: Vec<RoleArrival>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RoleArrival {
+    pub shape: Arc<ShapeSpec>,
+    pub tasks: u32,
+    /// Tasks that run already, to be entered where they are.
+    pub adopted: Vec<Adopted>,
+}
+
+/// So many tasks of a role that run already on a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Adopted {
+    pub node: NodeId,
+    pub tasks: u32,
+}
+
+/// A task that ended without being finished, with the number of its next attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ReturnedTask {
+    pub task: TaskId,
+    pub number: u32,
+}
+
+/// An attempt that has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Released {
+    pub attempt: Attempt,
+    pub node: NodeId,
+    pub outcome: Outcome,
+}
+
+/// What changed about a node; `view` is `None` when it was removed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NodeNews {
+    pub node: NodeId,
+    pub view: Option<NodeView>,
+}
+
+/// What the Scheduler may know of a node besides who holds what on it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NodeView {
+    /// The eligibility version: raised with every change of what is in here.
+    pub version: u64,
+    pub capacity: Resources,
+    /// Whether the node takes new work.
+    pub open: bool,
+}

@@ -1,0 +1,153 @@
+//! The states of a task and the ways an attempt can end.
+
+use serde::{Deserialize, Serialize};
+
+/// Where a task is. The order is the order of its life.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum TaskState {
+    /// Accepted and waiting for a place.
+    Queued,
+    /// Bound to a node.
+    Scheduled,
+    /// Handed to the node's agent.
+    Waiting,
+    /// The node is being prepared.
+    Installing,
+    Running,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl TaskState {
+    pub const ALL: [TaskState; 8] = [
+        TaskState::Queued,
+        TaskState::Scheduled,
+        TaskState::Waiting,
+        TaskState::Installing,
+        TaskState::Running,
+        TaskState::Completed,
+        TaskState::Failed,
+        TaskState::Cancelled,
+    ];
+
+    pub fn is_final(self) -> bool {
+        matches!(self, TaskState::Completed | TaskState::Failed | TaskState::Cancelled)
+    }
+
+    /// Bound to a node and not ended.
+    pub fn is_live(self) -> bool {
+        !self.is_final() && self != TaskState::Queued
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            TaskState::Queued => "queued",
+            TaskState::Scheduled => "scheduled",
+            TaskState::Waiting => "waiting",
+            TaskState::Installing => "installing",
+            TaskState::Running => "running",
+            TaskState::Completed => "completed",
+            TaskState::Failed => "failed",
+            TaskState::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// How far a live attempt is on its node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Phase {
+    /// Bound to the node, not yet handed over.
+    Scheduled,
+    Waiting,
+    Installing,
+    Running,
+}
+
+impl Phase {
+    pub const COUNT: usize = 4;
+
+    pub fn state(self) -> TaskState {
+        match self {
+            Phase::Scheduled => TaskState::Scheduled,
+            Phase::Waiting => TaskState::Waiting,
+            Phase::Installing => TaskState::Installing,
+            Phase::Running => TaskState::Running,
+        }
+    }
+}
+
+/// What a node agent says about the end of an execution.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Exit {
+    Completed,
+    Failed,
+    /// It was told to stop and did.
+    Stopped,
+    /// It is gone without an answer: the agent lost it.
+    Lost,
+    /// It stayed in one state beyond its deadline and was stopped.
+    TimedOut,
+}
+
+/// Why somebody wants an attempt to stop.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum StopCause {
+    /// Its job was cancelled.
+    Cancel,
+    /// A member of its atomic group ended early: the group starts again as a whole.
+    GroupBroken,
+    /// The node's capacity shrank below what runs there.
+    CapacityLoss,
+}
+
+/// How an attempt ended, as everybody learns it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Outcome {
+    Completed,
+    Failed,
+    TimedOut,
+    Cancelled,
+    Preempted(StopCause),
+    /// The node went down, was removed, or its agent lost the execution.
+    Lost,
+}
+
+impl Outcome {
+    /// The state in which this outcome leaves the task; `None` if it is to run again.
+    pub fn final_state(self) -> Option<TaskState> {
+        match self {
+            Outcome::Completed => Some(TaskState::Completed),
+            Outcome::Failed | Outcome::TimedOut => Some(TaskState::Failed),
+            Outcome::Cancelled => Some(TaskState::Cancelled),
+            Outcome::Preempted(_) | Outcome::Lost => None,
+        }
+    }
+
+    /// Of a stop and a finish the first terminal report wins; a stop that was carried out ends as
+    /// its cause says.
+    pub fn of(exit: Exit, stop: Option<StopCause>) -> Outcome {
+        match (exit, stop) {
+            (Exit::Completed, _) => Outcome::Completed,
+            (Exit::Failed, _) => Outcome::Failed,
+            (Exit::TimedOut, None) => Outcome::TimedOut,
+            (Exit::Stopped | Exit::TimedOut, Some(StopCause::Cancel)) => Outcome::Cancelled,
+            (Exit::Stopped | Exit::TimedOut, Some(cause)) => Outcome::Preempted(cause),
+            (Exit::Lost | Exit::Stopped, _) => Outcome::Lost,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Completed => "completed",
+            Outcome::Failed => "failed",
+            Outcome::TimedOut => "timed out",
+            Outcome::Cancelled => "cancelled",
+            Outcome::Preempted(_) => "preempted",
+            Outcome::Lost => "lost",
+        }
+    }
+}

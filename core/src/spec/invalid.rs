@@ -1,0 +1,50 @@
+//! Why something a caller handed in is refused: which field, which value, what is wrong with it.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// One field that cannot be accepted.
+#[derive(Clone, PartialEq, Eq, Debug, Error, Serialize, Deserialize)]
+#[error("{field}: {problem}, found {value}")]
+pub struct Invalid {
+    /// The path of the field, such as `groups[0].roles[1].request.cpu`.
+    pub field: String,
+    /// The value as it was given, shortened if it is long.
+    pub value: String,
+    pub problem: Problem,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Error, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Problem {
+    #[error("must not be empty")]
+    Empty,
+    #[error("a name may be used only once here")]
+    Duplicate,
+    #[error("at most {limit} are allowed")]
+    TooMany { limit: u64 },
+    #[error("at most {limit} bytes are allowed")]
+    TooLong { limit: u64 },
+    #[error("an amount must be between 0 and {limit} base units")]
+    AmountOutOfRange { limit: i64 },
+    #[error("no such resource kind is known; declare it in `resources`")]
+    UnknownKind,
+    #[error("the smallest size must not be above the largest")]
+    MinAboveMax,
+    #[error("not supported yet")]
+    NotSupported,
+}
+
+const VALUE_SHOWN_MAX: usize = 80;
+
+impl Invalid {
+    pub fn new(field: impl Into<String>, value: impl ToString, problem: Problem) -> Invalid {
+        let mut value = value.to_string();
+        if value.len() > VALUE_SHOWN_MAX {
+            let end = (0..=VALUE_SHOWN_MAX).rev().find(|end| value.is_char_boundary(*end)).unwrap_or(0);
+            value.truncate(end);
+            value.push('…');
+        }
+        Invalid { field: field.into(), value, problem }
+    }
+}

@@ -1,0 +1,226 @@
+//! Jobs as callers describe them: a bag of groups, each with roles of identical tasks.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::resources::{AMOUNT_MAX, KindId, Resources};
+use crate::settings::Settings;
+use crate::time::Span;
+
+use super::{Invalid, Problem};
+
+/// A job to be run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct JobSpec {
+    pub name: String,
+    /// Who asks for it.
+    pub requestor: String,
+    /// Jobs that are watched and cancelled as one.
+    pub job_set: String,
+    pub groups: Vec<GroupSpec>,
+}
+
+/// The unit of admission.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct GroupSpec {
+    pub name: String,
+    pub start: Start,
+    pub roles: Vec<RoleSpec>,
+}
+
+/// How the tasks of a group may start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum Start {
+    /// Each task on its own, as soon as it fits.
+    #[default]
+    Independent,
+    /// All of them in one commit, or none.
+    Atomic,
+}
+
+/// A number of identical tasks.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RoleSpec {
+    pub name: String,
+    /// How many must run together; 0 in an independent group.
+    pub min: u32,
+    /// How many tasks there are.
+    pub max: u32,
+    pub shape: Arc<ShapeSpec>,
+    /// How long one task is expected to run.
+    pub duration: Option<Span>,
+}
+
+/// Everything about a task that placement looks at. Tasks of equal shape are identical: they share
+/// a window, an index and a verdict.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub struct ShapeSpec {
+    /// The service and version of which tasks are replicas, where the caller names them.
+    pub service: Option<(String, u64)>,
+    pub request: Resources,
+}
+
+impl JobSpec {
+    /// The common case: so many independent, identical tasks.
+    pub fn bag(name: impl Into<String>, tasks: u32, request: Resources) -> JobSpec {
+        let group = GroupSpec {
+            name: "tasks".into(),
+            start: Start::Independent,
+            roles: vec![RoleSpec::new("task", 0, tasks, request)],
+        };
+        JobSpec { name: name.into(), groups: vec![group], ..JobSpec::default() }
+    }
+
+    /// A job whose tasks start together or not at all.
+    pub fn gang(name: impl Into<String>, tasks: u32, request: Resources) -> JobSpec {
+        let group = GroupSpec {
+            name: "gang".into(),
+            start: Start::Atomic,
+            roles: vec![RoleSpec::new("member", tasks, tasks, request)],
+        };
+        JobSpec { name: name.into(), groups: vec![group], ..JobSpec::default() }
+    }
+
+    pub fn tasks(&self) -> u64 {
+        let roles = self.groups.iter().flat_map(|group| &group.roles);
+        roles.map(|role| u64::from(role.max)).sum()
+    }
+
+    /// Checks everything that can be known without looking at the state of the runtime.
+    pub fn validate(&self, settings: &Settings) -> Result<(), Invalid> {
+        let limits = &settings.limits;
+        for (field, value) in
+            [("name", &self.name), ("requestor", &self.requestor), ("job_set", &self.job_set)]
+        {
+            check_length(field, value, limits.name_length)?;
+        }
+        if self.groups.is_empty() {
+            return Err(Invalid::new("groups", "[]", Problem::Empty));
+        }
+        check_count("groups", self.groups.len(), limits.groups_per_job)?;
+        let mut names = BTreeSet::new();
+        for (index, group) in self.groups.iter().enumerate() {
+            let field = format!("groups[{index}]");
+            if !names.insert(&group.name) {
+                return Err(Invalid::new(format!("{field}.name"), &group.name, Problem::Duplicate));
+            }
+            group.validate(&field, settings)?;
+        }
+        if self.tasks() > limits.tasks_per_job {
+            let problem = Problem::TooMany { limit: limits.tasks_per_job };
+            return Err(Invalid::new("groups", format!("{} tasks", self.tasks()), problem));
+        }
+        Ok(())
+    }
+}
+
+impl GroupSpec {
+    fn validate(&self, field: &str, settings: &Settings) -> Result<(), Invalid> {
+        check_length(&format!("{field}.name"), &self.name, settings.limits.name_length)?;
+        if self.roles.is_empty() {
+            return Err(Invalid::new(format!("{field}.roles"), "[]", Problem::Empty));
+        }
+        check_count(&format!("{field}.roles"), self.roles.len(), settings.limits.roles_per_group)?;
+        let mut names = BTreeSet::new();
+        for (index, role) in self.roles.iter().enumerate() {
+            let field = format!("{field}.roles[{index}]");
+            if !names.insert(&role.name) {
+                return Err(Invalid::new(format!("{field}.name"), &role.name, Problem::Duplicate));
+            }
+            role.validate(&field, settings)?;
+            if self.start == Start::Atomic && role.min != role.max {
+                // Sizes that vary while a group runs are a capability of their own.
+                return Err(Invalid::new(format!("{field}.min"), role.min, Problem::NotSupported));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl RoleSpec {
+    pub fn new(name: impl Into<String>, min: u32, max: u32, request: Resources) -> RoleSpec {
+        let shape = Arc::new(ShapeSpec { service: None, request });
+        RoleSpec { name: name.into(), min, max, shape, duration: None }
+    }
+
+    fn validate(&self, field: &str, settings: &Settings) -> Result<(), Invalid> {
+        check_length(&format!("{field}.name"), &self.name, settings.limits.name_length)?;
+        if self.max == 0 {
+            return Err(Invalid::new(format!("{field}.max"), 0, Problem::Empty));
+        }
+        if self.min > self.max {
+            return Err(Invalid::new(format!("{field}.min"), self.min, Problem::MinAboveMax));
+        }
+        if let Some((service, _)) = &self.shape.service {
+            check_length(&format!("{field}.service"), service, settings.limits.name_length)?;
+        }
+        check_amounts(&format!("{field}.request"), &self.shape.request, settings)
+    }
+}
+
+pub(super) fn check_length(field: &str, value: &str, limit: u64) -> Result<(), Invalid> {
+    match value.len() as u64 > limit {
+        true => Err(Invalid::new(field, value, Problem::TooLong { limit })),
+        false => Ok(()),
+    }
+}
+
+pub(super) fn check_count(field: &str, count: usize, limit: u64) -> Result<(), Invalid> {
+    match count as u64 > limit {
+        true => Err(Invalid::new(field, count, Problem::TooMany { limit })),
+        false => Ok(()),
+    }
+}
+
+pub(super) fn check_amounts(field: &str, amounts: &Resources, settings: &Settings) -> Result<(), Invalid> {
+    if amounts.amounts().len() > settings.kinds.len() {
+        let unknown = KindId(settings.kinds.len() as u16);
+        return Err(Invalid::new(field, format!("kind number {}", unknown.0), Problem::UnknownKind));
+    }
+    for (kind, amount) in amounts.iter() {
+        if !(0..=AMOUNT_MAX).contains(&amount) {
+            let field = format!("{field}.{}", settings.kinds.name(kind));
+            return Err(Invalid::new(field, amount, Problem::AmountOutOfRange { limit: AMOUNT_MAX }));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CPU: KindId = KindId(1);
+
+    fn problem_of(spec: JobSpec) -> (String, Problem) {
+        let invalid = spec.validate(&Settings::default()).expect_err("the spec is bad");
+        (invalid.field, invalid.problem)
+    }
+
+    #[test]
+    fn bad_jobs_name_the_field_and_the_problem() {
+        let empty = JobSpec::default();
+        assert_eq!(problem_of(empty), ("groups".into(), Problem::Empty));
+        let nothing = JobSpec::bag("j", 0, Resources::new());
+        assert_eq!(problem_of(nothing), ("groups[0].roles[0].max".into(), Problem::Empty));
+        let negative = JobSpec::bag("j", 1, Resources::of(CPU, -5));
+        let range = Problem::AmountOutOfRange { limit: AMOUNT_MAX };
+        assert_eq!(problem_of(negative), ("groups[0].roles[0].request.cpu".into(), range));
+        let unknown = JobSpec::bag("j", 1, Resources::of(KindId(9), 1));
+        assert_eq!(problem_of(unknown), ("groups[0].roles[0].request".into(), Problem::UnknownKind));
+        let huge = JobSpec::bag("j", u32::MAX, Resources::new());
+        assert_eq!(problem_of(huge).1, Problem::TooMany { limit: 10_000_000 });
+        let mut twice = JobSpec::bag("j", 1, Resources::new());
+        twice.groups.push(twice.groups[0].clone());
+        assert_eq!(problem_of(twice), ("groups[1].name".into(), Problem::Duplicate));
+        let long = JobSpec::bag("x".repeat(300), 1, Resources::new());
+        assert_eq!(problem_of(long), ("name".into(), Problem::TooLong { limit: 256 }));
+    }
+
+    #[test]
+    fn a_role_that_requests_nothing_is_fine() {
+        assert_eq!(JobSpec::bag("j", 1, Resources::new()).validate(&Settings::default()), Ok(()));
+    }
+}

@@ -1,0 +1,127 @@
+//! Nodes as callers describe them, and the three things that decide whether one takes work.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::resources::Resources;
+use crate::settings::Settings;
+
+use super::job::{check_amounts, check_count, check_length};
+use super::{Invalid, Problem};
+
+/// A node to be added.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NodeSpec {
+    pub name: String,
+    pub pool: String,
+    pub capacity: Resources,
+    pub labels: BTreeMap<String, String>,
+    pub condition: Condition,
+    pub availability: Availability,
+    /// Whether the node's agent answers at the moment it is added.
+    pub liveness: Liveness,
+}
+
+/// What the operators say about a node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub enum Condition {
+    #[default]
+    Automated,
+    Manual,
+    Broken,
+}
+
+/// Whether a node may take new work.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub enum Availability {
+    #[default]
+    Active,
+    Pause,
+    Drain,
+}
+
+/// Whether a node's agent answers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub enum Liveness {
+    #[default]
+    Ready,
+    /// Silent for a while: it keeps its attempts and gets no new ones.
+    Suspect,
+    /// Given up: its attempts are lost for good.
+    Down,
+}
+
+/// A change of a node; what is `None` stays.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct NodePatch {
+    pub capacity: Option<Resources>,
+    pub labels: Option<BTreeMap<String, String>>,
+    pub condition: Option<Condition>,
+    pub availability: Option<Availability>,
+}
+
+pub const POOL_DEFAULT: &str = "default";
+
+impl NodeSpec {
+    pub fn new(name: impl Into<String>, capacity: Resources) -> NodeSpec {
+        NodeSpec {
+            name: name.into(),
+            pool: POOL_DEFAULT.into(),
+            capacity,
+            labels: BTreeMap::new(),
+            condition: Condition::default(),
+            availability: Availability::default(),
+            liveness: Liveness::default(),
+        }
+    }
+
+    pub fn validate(&self, settings: &Settings) -> Result<(), Invalid> {
+        if self.name.is_empty() {
+            return Err(Invalid::new("name", "\"\"", Problem::Empty));
+        }
+        check_length("name", &self.name, settings.limits.name_length)?;
+        check_length("pool", &self.pool, settings.limits.name_length)?;
+        check_labels(&self.labels, settings)?;
+        check_amounts("capacity", &self.capacity, settings)
+    }
+}
+
+impl NodePatch {
+    pub fn validate(&self, settings: &Settings) -> Result<(), Invalid> {
+        if let Some(labels) = &self.labels {
+            check_labels(labels, settings)?;
+        }
+        match &self.capacity {
+            Some(capacity) => check_amounts("capacity", capacity, settings),
+            None => Ok(()),
+        }
+    }
+}
+
+fn check_labels(labels: &BTreeMap<String, String>, settings: &Settings) -> Result<(), Invalid> {
+    check_count("labels", labels.len(), settings.limits.labels_per_node)?;
+    for (key, value) in labels {
+        check_length("labels", key, settings.limits.label_length)?;
+        check_length(&format!("labels.{key}"), value, settings.limits.label_length)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resources::KindId;
+
+    #[test]
+    fn bad_nodes_name_the_field_and_the_problem() {
+        let settings = Settings::default();
+        let nameless = NodeSpec::new("", Resources::new()).validate(&settings).expect_err("no name");
+        assert_eq!((nameless.field.as_str(), nameless.problem), ("name", Problem::Empty));
+        let mut labelled = NodeSpec::new("n", Resources::of(KindId(0), 1_000));
+        labelled.labels.insert("zone".into(), "z".repeat(300));
+        let invalid = labelled.validate(&settings).expect_err("the label is long");
+        assert_eq!(invalid.field, "labels.zone");
+        assert!(invalid.value.len() < 100, "the value is shortened");
+    }
+}

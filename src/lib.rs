@@ -1,0 +1,2 @@
+//! Plimsoll: an embeddable cluster scheduler.
+pub use plimsoll_core as core;
