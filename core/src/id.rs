@@ -62,6 +62,11 @@ impl GroupId {
         JobId(self.0 >> GROUP_INDEX_BITS)
     }
 
+    /// A number that orders groups by arrival.
+    pub fn order(self) -> u64 {
+        self.0
+    }
+
     pub fn index(self) -> usize {
         (self.0 & (GROUPS_PER_JOB_MAX as u64 - 1)) as usize
     }

@@ -6,14 +6,25 @@
 //! [`Rebalancer`](rebalancer)) exchange the messages of [`messages`]; the same machines run under
 //! actix, in the deterministic world ([`sim`]) and in dry runs ([`plan`]).
 
+pub mod cluster_state;
+pub mod codec;
 pub mod collections;
+pub mod document;
 pub mod explanation;
 pub mod id;
+pub mod job_state;
 pub mod machine;
 pub mod messages;
+mod mutation;
+pub mod node_agent;
 pub mod outcome;
+pub mod plan;
 pub mod quantity;
+pub mod rebalancer;
 pub mod resources;
+pub mod scheduler;
 pub mod settings;
+pub mod sim;
 pub mod spec;
+pub mod task_runner;
 pub mod time;

@@ -70,9 +70,11 @@ pub enum JobEvent {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum NodeEvent {
+    /// The node's agent is to begin with this session.
     Added {
         node: NodeId,
         name: String,
+        session: u64,
     },
     Removed {
         node: NodeId,

@@ -17,7 +17,7 @@ pub enum JobMessage {
     Submit {
         ticket: Ticket,
         job: Arc<JobSpec>,
-        adopted: Vec<(u16, Adopted)>,
+        adopted: Vec<Adopted>,
     },
     Cancel {
         ticket: Ticket,

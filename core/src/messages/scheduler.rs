@@ -62,13 +62,16 @@ pub struct GroupArrival {
 pub struct RoleArrival {
     pub shape: Arc<ShapeSpec>,
     pub tasks: u32,
-    /// Tasks that run already, to be entered where they are.
-    pub adopted: Vec<Adopted>,
+    /// Nodes on which so many of its tasks run already, to be entered where they are.
+    pub adopted: Vec<(NodeId, u32)>,
 }
 
 /// So many tasks of a role that run already on a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Adopted {
+    /// The index of the group in its job, and of the role in its group.
+    pub group: u16,
+    pub role: u16,
     pub node: NodeId,
     pub tasks: u32,
 }

@@ -1,12 +1,21 @@
 //! The validated settings: one shared value, switched at turn boundaries.
 
+pub mod bounds;
+mod raw;
+mod raw_sections;
+#[cfg(test)]
+mod raw_tests;
+
 use serde::{Deserialize, Serialize};
 
 use crate::resources::Kinds;
 use crate::time::Span;
 
+pub use raw::{RawSettings, declare_kind};
+pub use raw_sections::{RawDeadlines, RawLimits, RawRetention};
+
 /// Everything the machines need to know about policy and bounds. Built through
-/// [`RawSettings::validate`](raw::RawSettings::validate), so a value of this type is always usable.
+/// [`RawSettings::validate`], so a value of this type is always usable.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Settings {
     /// Counts the changes; machines and explanations name the version they used.
@@ -16,6 +25,8 @@ pub struct Settings {
     pub limits: Limits,
     pub retention: Retention,
     pub deadlines: DeadlineSettings,
+    /// When imbalance between shares opens the gate; `None` keeps it closed.
+    pub rebalance: Option<RebalanceSettings>,
 }
 
 /// When identical tasks that arrive one by one are planned together.
@@ -67,40 +78,53 @@ pub struct DeadlineSettings {
     pub down: Span,
 }
 
+/// When imbalance between shares opens the gate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RebalanceSettings {
+    /// Percent points that the spread must exceed.
+    pub threshold: u32,
+    /// How long it must do so without a break.
+    pub duration: Span,
+}
+
 impl Default for WindowSettings {
     fn default() -> WindowSettings {
-        WindowSettings { gap: Span::from_millis(50), cap: Span::from_millis(1_000), adaptive: true }
+        WindowSettings {
+            gap: bounds::WINDOW.default,
+            cap: bounds::WINDOW_CAP.default,
+            adaptive: bounds::WINDOW_ADAPTIVE,
+        }
     }
 }
 
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            jobs: 1_000_000,
-            tasks_per_job: 10_000_000,
-            groups_per_job: 1_024,
-            roles_per_group: 64,
-            nodes: 1_000_000,
-            name_length: 256,
-            labels_per_node: 128,
-            label_length: 256,
+            jobs: bounds::JOBS.default,
+            tasks_per_job: bounds::TASKS_PER_JOB.default,
+            groups_per_job: bounds::GROUPS_PER_JOB.default,
+            roles_per_group: bounds::ROLES_PER_GROUP.default,
+            nodes: bounds::NODES.default,
+            name_length: bounds::NAME_LENGTH.default,
+            labels_per_node: bounds::LABELS_PER_NODE.default,
+            label_length: bounds::LABEL_LENGTH.default,
         }
     }
 }
 
 impl Default for Retention {
     fn default() -> Retention {
-        Retention { finished_jobs: 10_000, finished_age: Span::from_whole_seconds(3_600) }
+        Retention { finished_jobs: bounds::FINISHED_JOBS.default, finished_age: bounds::FINISHED_AGE.default }
     }
 }
 
 impl Default for DeadlineSettings {
     fn default() -> DeadlineSettings {
         DeadlineSettings {
-            dispatch: Span::from_whole_seconds(30),
-            run: Span::from_whole_seconds(86_400),
-            stop: Span::from_whole_seconds(30),
-            down: Span::from_whole_seconds(60),
+            dispatch: bounds::DISPATCH.default,
+            run: bounds::RUN.default,
+            stop: bounds::STOP.default,
+            down: bounds::DOWN.default,
         }
     }
 }

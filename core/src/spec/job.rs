@@ -90,52 +90,58 @@ impl JobSpec {
 
     /// Checks everything that can be known without looking at the state of the runtime.
     pub fn validate(&self, settings: &Settings) -> Result<(), Invalid> {
+        self.problems(settings).into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Everything that is wrong with the job, in the order of its fields.
+    pub fn problems(&self, settings: &Settings) -> Vec<Invalid> {
         let limits = &settings.limits;
+        let mut problems = Vec::new();
         for (field, value) in
             [("name", &self.name), ("requestor", &self.requestor), ("job_set", &self.job_set)]
         {
-            check_length(field, value, limits.name_length)?;
+            problems.extend(check_length(field, value, limits.name_length));
         }
         if self.groups.is_empty() {
-            return Err(Invalid::new("groups", "[]", Problem::Empty));
+            problems.push(Invalid::new("groups", "[]", Problem::Empty));
         }
-        check_count("groups", self.groups.len(), limits.groups_per_job)?;
+        problems.extend(check_count("groups", self.groups.len(), limits.groups_per_job));
         let mut names = BTreeSet::new();
         for (index, group) in self.groups.iter().enumerate() {
             let field = format!("groups[{index}]");
             if !names.insert(&group.name) {
-                return Err(Invalid::new(format!("{field}.name"), &group.name, Problem::Duplicate));
+                problems.push(Invalid::new(format!("{field}.name"), &group.name, Problem::Duplicate));
             }
-            group.validate(&field, settings)?;
+            group.note_problems(&field, settings, &mut problems);
         }
         if self.tasks() > limits.tasks_per_job {
             let problem = Problem::TooMany { limit: limits.tasks_per_job };
-            return Err(Invalid::new("groups", format!("{} tasks", self.tasks()), problem));
+            problems.push(Invalid::new("groups", format!("{} tasks", self.tasks()), problem));
         }
-        Ok(())
+        problems
     }
 }
 
 impl GroupSpec {
-    fn validate(&self, field: &str, settings: &Settings) -> Result<(), Invalid> {
-        check_length(&format!("{field}.name"), &self.name, settings.limits.name_length)?;
+    fn note_problems(&self, field: &str, settings: &Settings, problems: &mut Vec<Invalid>) {
+        let limits = &settings.limits;
+        problems.extend(check_length(&format!("{field}.name"), &self.name, limits.name_length));
         if self.roles.is_empty() {
-            return Err(Invalid::new(format!("{field}.roles"), "[]", Problem::Empty));
+            problems.push(Invalid::new(format!("{field}.roles"), "[]", Problem::Empty));
         }
-        check_count(&format!("{field}.roles"), self.roles.len(), settings.limits.roles_per_group)?;
+        problems.extend(check_count(&format!("{field}.roles"), self.roles.len(), limits.roles_per_group));
         let mut names = BTreeSet::new();
         for (index, role) in self.roles.iter().enumerate() {
             let field = format!("{field}.roles[{index}]");
             if !names.insert(&role.name) {
-                return Err(Invalid::new(format!("{field}.name"), &role.name, Problem::Duplicate));
+                problems.push(Invalid::new(format!("{field}.name"), &role.name, Problem::Duplicate));
             }
-            role.validate(&field, settings)?;
-            if self.start == Start::Atomic && role.min != role.max {
+            role.note_problems(&field, settings, problems);
+            if self.start == Start::Atomic && role.min < role.max {
                 // Sizes that vary while a group runs are a capability of their own.
-                return Err(Invalid::new(format!("{field}.min"), role.min, Problem::NotSupported));
+                problems.push(Invalid::new(format!("{field}.min"), role.min, Problem::NotSupported));
             }
         }
-        Ok(())
     }
 }
 
@@ -145,47 +151,47 @@ impl RoleSpec {
         RoleSpec { name: name.into(), min, max, shape, duration: None }
     }
 
-    fn validate(&self, field: &str, settings: &Settings) -> Result<(), Invalid> {
-        check_length(&format!("{field}.name"), &self.name, settings.limits.name_length)?;
+    fn note_problems(&self, field: &str, settings: &Settings, problems: &mut Vec<Invalid>) {
+        let length = settings.limits.name_length;
+        problems.extend(check_length(&format!("{field}.name"), &self.name, length));
         if self.max == 0 {
-            return Err(Invalid::new(format!("{field}.max"), 0, Problem::Empty));
+            problems.push(Invalid::new(format!("{field}.max"), 0, Problem::Empty));
         }
         if self.min > self.max {
-            return Err(Invalid::new(format!("{field}.min"), self.min, Problem::MinAboveMax));
+            problems.push(Invalid::new(format!("{field}.min"), self.min, Problem::MinAboveMax));
         }
         if let Some((service, _)) = &self.shape.service {
-            check_length(&format!("{field}.service"), service, settings.limits.name_length)?;
+            problems.extend(check_length(&format!("{field}.service"), service, length));
         }
-        check_amounts(&format!("{field}.request"), &self.shape.request, settings)
+        note_amounts(&format!("{field}.request"), &self.shape.request, settings, problems);
     }
 }
 
-pub(super) fn check_length(field: &str, value: &str, limit: u64) -> Result<(), Invalid> {
-    match value.len() as u64 > limit {
-        true => Err(Invalid::new(field, value, Problem::TooLong { limit })),
-        false => Ok(()),
-    }
+pub(super) fn check_length(field: &str, value: &str, limit: u64) -> Option<Invalid> {
+    let is_long = value.len() as u64 > limit;
+    is_long.then(|| Invalid::new(field, value, Problem::TooLong { limit }))
 }
 
-pub(super) fn check_count(field: &str, count: usize, limit: u64) -> Result<(), Invalid> {
-    match count as u64 > limit {
-        true => Err(Invalid::new(field, count, Problem::TooMany { limit })),
-        false => Ok(()),
-    }
+pub(super) fn check_count(field: &str, count: usize, limit: u64) -> Option<Invalid> {
+    let is_many = count as u64 > limit;
+    is_many.then(|| Invalid::new(field, count, Problem::TooMany { limit }))
 }
 
-pub(super) fn check_amounts(field: &str, amounts: &Resources, settings: &Settings) -> Result<(), Invalid> {
+pub(super) fn note_amounts(
+    field: &str,
+    amounts: &Resources,
+    settings: &Settings,
+    problems: &mut Vec<Invalid>,
+) {
     if amounts.amounts().len() > settings.kinds.len() {
         let unknown = KindId(settings.kinds.len() as u16);
-        return Err(Invalid::new(field, format!("kind number {}", unknown.0), Problem::UnknownKind));
+        problems.push(Invalid::new(field, format!("kind number {}", unknown.0), Problem::UnknownKind));
+        return;
     }
-    for (kind, amount) in amounts.iter() {
-        if !(0..=AMOUNT_MAX).contains(&amount) {
-            let field = format!("{field}.{}", settings.kinds.name(kind));
-            return Err(Invalid::new(field, amount, Problem::AmountOutOfRange { limit: AMOUNT_MAX }));
-        }
+    for (kind, amount) in amounts.iter().filter(|(_, amount)| !(0..=AMOUNT_MAX).contains(amount)) {
+        let field = format!("{field}.{}", settings.kinds.name(kind));
+        problems.push(Invalid::new(field, amount, Problem::AmountOutOfRange { limit: AMOUNT_MAX }));
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -217,6 +223,23 @@ mod tests {
         assert_eq!(problem_of(twice), ("groups[1].name".into(), Problem::Duplicate));
         let long = JobSpec::bag("x".repeat(300), 1, Resources::new());
         assert_eq!(problem_of(long), ("name".into(), Problem::TooLong { limit: 256 }));
+    }
+
+    #[test]
+    fn every_problem_is_named_at_once() {
+        let mut job = JobSpec::gang("x".repeat(300), 3, Resources::of(CPU, -5));
+        job.groups[0].roles[0].min = 2;
+        job.groups.push(GroupSpec { name: "gang".into(), ..GroupSpec::default() });
+        let problems = job.problems(&Settings::default());
+        let fields: Vec<&str> = problems.iter().map(|invalid| invalid.field.as_str()).collect();
+        let expected = [
+            "name",
+            "groups[0].roles[0].request.cpu",
+            "groups[0].roles[0].min",
+            "groups[1].name",
+            "groups[1].roles",
+        ];
+        assert_eq!(fields, expected);
     }
 
     #[test]

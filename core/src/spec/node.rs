@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::resources::Resources;
 use crate::settings::Settings;
 
-use super::job::{check_amounts, check_count, check_length};
+use super::job::{check_count, check_length, note_amounts};
 use super::{Invalid, Problem};
 
 /// A node to be added.
@@ -77,35 +77,50 @@ impl NodeSpec {
     }
 
     pub fn validate(&self, settings: &Settings) -> Result<(), Invalid> {
+        self.problems(settings).into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Everything that is wrong with the node, in the order of its fields.
+    pub fn problems(&self, settings: &Settings) -> Vec<Invalid> {
+        let mut problems = Vec::new();
         if self.name.is_empty() {
-            return Err(Invalid::new("name", "\"\"", Problem::Empty));
+            problems.push(Invalid::new("name", "\"\"", Problem::Empty));
         }
-        check_length("name", &self.name, settings.limits.name_length)?;
-        check_length("pool", &self.pool, settings.limits.name_length)?;
-        check_labels(&self.labels, settings)?;
-        check_amounts("capacity", &self.capacity, settings)
+        problems.extend(check_length("name", &self.name, settings.limits.name_length));
+        problems.extend(check_length("pool", &self.pool, settings.limits.name_length));
+        note_labels(&self.labels, settings, &mut problems);
+        note_amounts("capacity", &self.capacity, settings, &mut problems);
+        problems
     }
 }
 
 impl NodePatch {
     pub fn validate(&self, settings: &Settings) -> Result<(), Invalid> {
+        self.problems(settings).into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Everything that is wrong with the change, in the order of its fields.
+    pub fn problems(&self, settings: &Settings) -> Vec<Invalid> {
+        let mut problems = Vec::new();
         if let Some(labels) = &self.labels {
-            check_labels(labels, settings)?;
+            note_labels(labels, settings, &mut problems);
         }
-        match &self.capacity {
-            Some(capacity) => check_amounts("capacity", capacity, settings),
-            None => Ok(()),
+        if let Some(capacity) = &self.capacity {
+            note_amounts("capacity", capacity, settings, &mut problems);
         }
+        problems
     }
 }
 
-fn check_labels(labels: &BTreeMap<String, String>, settings: &Settings) -> Result<(), Invalid> {
-    check_count("labels", labels.len(), settings.limits.labels_per_node)?;
+fn note_labels(labels: &BTreeMap<String, String>, settings: &Settings, problems: &mut Vec<Invalid>) {
+    let limits = &settings.limits;
+    problems.extend(check_count("labels", labels.len(), limits.labels_per_node));
     for (key, value) in labels {
-        check_length("labels", key, settings.limits.label_length)?;
-        check_length(&format!("labels.{key}"), value, settings.limits.label_length)?;
+        match check_length("labels", key, limits.label_length) {
+            Some(long) => problems.push(long),
+            None => problems.extend(check_length(&format!("labels.{key}"), value, limits.label_length)),
+        }
     }
-    Ok(())
 }
 
 #[cfg(test)]

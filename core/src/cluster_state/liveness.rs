@@ -1,0 +1,69 @@
+//! Heartbeats: silent nodes are suspect and keep their attempts; nodes given up have lost them for
+//! good and take no work again until everything that ran there is confirmed to have ended.
+
+use crate::id::NodeId;
+use crate::messages::{Outbox, RunnerMessage};
+use crate::mutation::{self, Mutation};
+use crate::outcome::Outcome;
+use crate::spec::Liveness;
+use crate::time::Time;
+
+use super::ClusterState;
+
+impl ClusterState {
+    pub(super) fn heartbeat_lost(&mut self, now: Time, id: NodeId, out: &mut Outbox) {
+        let down_at = now + self.settings.deadlines.down;
+        let Some(node) = self.node_mut(id) else { return };
+        match node.liveness {
+            Liveness::Ready => {
+                node.liveness = Liveness::Suspect;
+                node.down_at = down_at;
+                self.down_deadlines.set(id.index(), down_at);
+                self.announce(id, out);
+            }
+            Liveness::Suspect => {}
+            // A sweep that is under way may have been lost with the agent: ask again on return.
+            Liveness::Down => node.sweep = None,
+        }
+    }
+
+    pub(super) fn heartbeat_back(&mut self, id: NodeId, out: &mut Outbox) {
+        let Some(node) = self.node_mut(id) else { return };
+        match node.liveness {
+            Liveness::Ready => {}
+            Liveness::Suspect => self.make_ready(id, out),
+            Liveness::Down if mutation::active(Mutation::TrustReturnedNode) => self.make_ready(id, out),
+            Liveness::Down => {
+                self.last_sweep += 1;
+                let sweep = self.last_sweep;
+                self.node_mut(id).expect("the node is there").sweep = Some(sweep);
+                out.runner.push(RunnerMessage::Sweep { node: id, sweep });
+            }
+        }
+    }
+
+    pub(super) fn swept(&mut self, id: NodeId, sweep: u64, out: &mut Outbox) {
+        let Some(node) = self.node(id) else { return };
+        if node.liveness == Liveness::Down && node.sweep == Some(sweep) {
+            self.make_ready(id, out);
+        }
+    }
+
+    pub(super) fn give_up(&mut self, id: NodeId, out: &mut Outbox) {
+        let Some(node) = self.node_mut(id) else { return };
+        assert_eq!(node.liveness, Liveness::Suspect, "only suspect nodes have a deadline");
+        node.liveness = Liveness::Down;
+        node.down_at = Time::NEVER;
+        self.release_all_on(id, Outcome::Lost, out);
+        self.announce(id, out);
+    }
+
+    fn make_ready(&mut self, id: NodeId, out: &mut Outbox) {
+        let node = self.node_mut(id).expect("the caller has seen the node");
+        node.liveness = Liveness::Ready;
+        node.down_at = Time::NEVER;
+        node.sweep = None;
+        self.down_deadlines.clear(id.index());
+        self.announce(id, out);
+    }
+}

@@ -1,0 +1,234 @@
+//! ClusterState: the nodes, the ledger of who holds what, and the only writer of allocations.
+//!
+//! It decides nothing about who should run where. It checks each plan against the nodes as they
+//! are, books what still holds, refuses what does not, and releases what has ended before anybody
+//! else hears of it.
+
+mod check;
+mod commit;
+mod ledger;
+mod liveness;
+mod node;
+mod pending;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::collections::{Deadlines, Links};
+use crate::id::{GroupId, NodeId, Ticket};
+use crate::machine::{Broken, Machine};
+use crate::messages::{Answer, ClusterMessage, NodeEvent, NodeNews, Outbox, Refusal, RunnerMessage};
+use crate::outcome::Outcome;
+use crate::settings::Settings;
+use crate::spec::{NodePatch, NodeSpec};
+use crate::time::Time;
+
+pub use ledger::LiveAttempt;
+pub use node::{Node, Usage};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ClusterState {
+    settings: Arc<Settings>,
+    nodes: Vec<Option<Node>>,
+    names: BTreeMap<String, NodeId>,
+    /// Ids of removed nodes, used again last in first out.
+    vacant: Vec<NodeId>,
+    /// The ledger: live attempts by slot, chained by node.
+    live: Vec<Option<LiveAttempt>>,
+    on_node: Links,
+    /// Cancelled groups with live attempts, and how many.
+    withdrawing: BTreeMap<GroupId, u32>,
+    pending: pending::PendingNodes,
+    /// The last eligibility version given out; versions are unique across nodes.
+    last_version: u64,
+    last_sweep: u64,
+    /// Nodes ever added; an agent's sessions begin with its node's number, shifted.
+    last_incarnation: u64,
+    #[serde(skip)]
+    down_deadlines: Deadlines,
+}
+
+impl ClusterState {
+    pub fn new(settings: Arc<Settings>) -> ClusterState {
+        ClusterState {
+            settings,
+            nodes: Vec::new(),
+            names: BTreeMap::new(),
+            vacant: Vec::new(),
+            live: Vec::new(),
+            on_node: Links::default(),
+            withdrawing: BTreeMap::new(),
+            pending: pending::PendingNodes::default(),
+            last_version: 0,
+            last_sweep: 0,
+            last_incarnation: 0,
+            down_deadlines: Deadlines::default(),
+        }
+    }
+
+    pub fn node_id(&self, name: &str) -> Option<NodeId> {
+        self.names.get(name).copied()
+    }
+
+    pub fn node(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(id.index())?.as_ref()
+    }
+
+    /// All nodes, by id.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        let entries = self.nodes.iter().enumerate();
+        entries.filter_map(|(index, node)| node.as_ref().map(|node| (NodeId(index as u32), node)))
+    }
+
+    /// All live attempts, by slot.
+    pub fn live(&self) -> impl Iterator<Item = &LiveAttempt> {
+        self.live.iter().flatten()
+    }
+
+    /// What a node is doing, derived from the ledger.
+    pub fn usage(&self, id: NodeId) -> Option<Usage> {
+        Some(self.node(id)?.usage(self.pending.is_pending(id)))
+    }
+
+    fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
+        self.nodes.get_mut(id.index())?.as_mut()
+    }
+
+    fn add_node(&mut self, now: Time, ticket: Ticket, spec: NodeSpec, out: &mut Outbox) {
+        if self.names.contains_key(&spec.name) {
+            return out.refuse(ticket, Refusal::NodeExists(spec.name));
+        }
+        let limit = self.settings.limits.nodes;
+        if self.names.len() as u64 >= limit {
+            return out.refuse(ticket, Refusal::TooManyNodes { limit });
+        }
+        let id = self.vacant.pop().unwrap_or_else(|| {
+            self.nodes.push(None);
+            NodeId(self.nodes.len() as u32 - 1)
+        });
+        self.names.insert(spec.name.clone(), id);
+        self.last_incarnation += 1;
+        let session = self.last_incarnation << u32::BITS;
+        out.runner.push(RunnerMessage::NodeAdded { node: id, session });
+        out.node_event(NodeEvent::Added { node: id, name: spec.name.clone(), session });
+        let suspect_until = now + self.settings.deadlines.down;
+        let node = Node::new(spec, suspect_until);
+        self.down_deadlines.set(id.index(), node.down_at);
+        self.nodes[id.index()] = Some(node);
+        self.announce(id, out);
+        out.reply(ticket, Answer::Node(id));
+    }
+
+    fn update_node(&mut self, ticket: Ticket, name: String, patch: NodePatch, out: &mut Outbox) {
+        let Some(id) = self.node_id(&name) else {
+            return out.refuse(ticket, Refusal::UnknownNode(name));
+        };
+        let node = self.node_mut(id).expect("a named node is there");
+        let was_in_deficit = node.deficit();
+        node.apply(patch);
+        if node.deficit() && !was_in_deficit {
+            out.node_event(NodeEvent::Deficit { node: id });
+        }
+        self.announce(id, out);
+        out.reply(ticket, Answer::Done);
+    }
+
+    fn remove_node(&mut self, ticket: Ticket, name: String, out: &mut Outbox) {
+        let Some(id) = self.names.remove(&name) else {
+            return out.refuse(ticket, Refusal::UnknownNode(name));
+        };
+        self.release_all_on(id, Outcome::Lost, out);
+        self.nodes[id.index()] = None;
+        self.vacant.push(id);
+        self.pending.forget(id);
+        self.down_deadlines.clear(id.index());
+        out.runner.push(RunnerMessage::NodeGone(id));
+        out.node_news(NodeNews { node: id, view: None });
+        out.node_event(NodeEvent::Removed { node: id, name });
+        out.reply(ticket, Answer::Done);
+    }
+
+    /// Gives the node a new eligibility version, tells the Scheduler, and has the node looked at.
+    fn announce(&mut self, id: NodeId, out: &mut Outbox) {
+        self.last_version += 1;
+        let version = self.last_version;
+        let node = self.node_mut(id).expect("only nodes that are there are announced");
+        node.version = version;
+        let view = node.view();
+        out.node_news(NodeNews { node: id, view: Some(view) });
+        self.pending.touch(id);
+    }
+
+    fn handle(&mut self, now: Time, message: ClusterMessage, out: &mut Outbox) {
+        match message {
+            ClusterMessage::AddNode { ticket, node } => self.add_node(now, ticket, *node, out),
+            ClusterMessage::UpdateNode { ticket, name, patch } => {
+                self.update_node(ticket, name, *patch, out);
+            }
+            ClusterMessage::RemoveNode { ticket, name } => self.remove_node(ticket, name, out),
+            ClusterMessage::HeartbeatLost(node) | ClusterMessage::Unresponsive(node) => {
+                self.heartbeat_lost(now, node, out);
+            }
+            ClusterMessage::HeartbeatBack(node) => self.heartbeat_back(node, out),
+            ClusterMessage::Swept { node, sweep } => self.swept(node, sweep, out),
+            ClusterMessage::Settings(settings) => self.settings = settings,
+            ClusterMessage::Commit(plan) => self.commit(plan, out),
+            ClusterMessage::Withdraw(withdrawals) => {
+                for withdrawal in withdrawals {
+                    self.withdraw(withdrawal, out);
+                }
+            }
+            ClusterMessage::Stop(orders) => {
+                for order in orders {
+                    self.stop(order, out);
+                }
+            }
+            ClusterMessage::Seen { sequence } => self.pending.seen(sequence),
+            ClusterMessage::Ended(reports) => {
+                for report in reports {
+                    self.ended(report, out);
+                }
+            }
+            ClusterMessage::Progress(steps) => {
+                for (attempt, phase) in steps {
+                    self.progress(attempt, phase, out);
+                }
+            }
+        }
+    }
+}
+
+impl Machine for ClusterState {
+    type Message = ClusterMessage;
+
+    fn receive(&mut self, now: Time, batch: Vec<ClusterMessage>, out: &mut Outbox) {
+        while let Some(index) = self.down_deadlines.pop_due(now) {
+            self.give_up(NodeId(index as u32), out);
+        }
+        for message in batch {
+            self.handle(now, message, out);
+        }
+        self.report_pending(out);
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.down_deadlines.earliest()
+    }
+
+    fn rebuild(&mut self) {
+        self.down_deadlines = Deadlines::default();
+        for (index, node) in self.nodes.iter().enumerate() {
+            let down_at = node.as_ref().map_or(Time::NEVER, |node| node.down_at);
+            self.down_deadlines.set(index, down_at);
+        }
+    }
+
+    fn check(&self) -> Result<(), Broken> {
+        self.check_ledger()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! One node: what it offers, whether it takes work, and what its attempts add up to.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::collections::Chain;
+use crate::messages::NodeView;
+use crate::outcome::Phase;
+use crate::resources::Resources;
+use crate::spec::{Availability, Condition, Liveness, NodePatch, NodeSpec};
+use crate::time::Time;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Node {
+    pub name: String,
+    pub pool: String,
+    pub labels: BTreeMap<String, String>,
+    pub capacity: Resources,
+    pub condition: Condition,
+    pub availability: Availability,
+    pub liveness: Liveness,
+    /// Raised with every change of labels, condition, availability, liveness or capacity.
+    pub version: u64,
+    /// The sum of what the live attempts hold.
+    pub used: Resources,
+    /// When a suspect node is given up.
+    pub(super) down_at: Time,
+    /// The sweep that a returned node has to confirm before it takes work.
+    pub(super) sweep: Option<u64>,
+    pub(super) attempts: Chain,
+    /// Live attempts by phase.
+    pub(super) phases: [u32; Phase::COUNT],
+}
+
+/// What a node is doing. On a shared node the furthest attempt speaks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Usage {
+    Idle,
+    Scheduled,
+    Waiting,
+    Installing,
+    Running,
+    /// It has room that the Scheduler has not looked at yet.
+    Pending,
+}
+
+impl Node {
+    pub(super) fn new(spec: NodeSpec, suspect_until: Time) -> Node {
+        let down_at = if spec.liveness == Liveness::Suspect { suspect_until } else { Time::NEVER };
+        Node {
+            name: spec.name,
+            pool: spec.pool,
+            labels: spec.labels,
+            capacity: spec.capacity,
+            condition: spec.condition,
+            availability: spec.availability,
+            liveness: spec.liveness,
+            version: 0,
+            used: Resources::new(),
+            down_at,
+            sweep: None,
+            attempts: Chain::default(),
+            phases: [0; Phase::COUNT],
+        }
+    }
+
+    /// Whether the node may be given new work, room permitting.
+    pub fn takes_work(&self) -> bool {
+        self.condition == Condition::Automated
+            && self.availability == Availability::Active
+            && self.liveness == Liveness::Ready
+    }
+
+    /// Capacity minus what is held; negative where the node is in deficit.
+    pub fn free(&self) -> Resources {
+        let mut free = self.capacity.clone();
+        free -= &self.used;
+        free
+    }
+
+    /// Whether more is held than the node can hold since its capacity shrank.
+    pub fn deficit(&self) -> bool {
+        self.free().has_negative()
+    }
+
+    /// Live attempts on the node.
+    pub fn tasks(&self) -> u32 {
+        self.phases.iter().sum()
+    }
+
+    pub(super) fn view(&self) -> NodeView {
+        NodeView { version: self.version, capacity: self.capacity.clone(), open: self.takes_work() }
+    }
+
+    pub(super) fn apply(&mut self, patch: NodePatch) {
+        if let Some(capacity) = patch.capacity {
+            self.capacity = capacity;
+        }
+        if let Some(labels) = patch.labels {
+            self.labels = labels;
+        }
+        if let Some(condition) = patch.condition {
+            self.condition = condition;
+        }
+        if let Some(availability) = patch.availability {
+            self.availability = availability;
+        }
+    }
+
+    pub(super) fn usage(&self, pending: bool) -> Usage {
+        let furthest = self.phases.iter().rposition(|count| *count > 0);
+        match furthest {
+            Some(phase) if phase == Phase::Running as usize => Usage::Running,
+            Some(phase) if phase == Phase::Installing as usize => Usage::Installing,
+            Some(phase) if phase == Phase::Waiting as usize => Usage::Waiting,
+            Some(_) => Usage::Scheduled,
+            None if pending && self.takes_work() => Usage::Pending,
+            None => Usage::Idle,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The ledger's own rules, one message at a time.
+
+use super::*;
+use crate::id::{Attempt, JobId, Slot, TaskId};
+use crate::messages::{EndReport, JobMessage, Placement, Plan, PlanPart, SchedulerMessage};
+use crate::outcome::Exit;
+use crate::resources::{KindId, Resources};
+use crate::spec::{Liveness, ShapeSpec};
+
+const SLOT: KindId = KindId(0);
+
+struct Bench {
+    cluster: ClusterState,
+    out: Outbox,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let mut bench =
+            Bench { cluster: ClusterState::new(Arc::new(Settings::default())), out: Outbox::default() };
+        let node = NodeSpec::new("n", Resources::of(SLOT, 2));
+        bench.hear(ClusterMessage::AddNode { ticket: Ticket(1), node: Box::new(node) });
+        bench
+    }
+
+    fn hear(&mut self, message: ClusterMessage) -> &Outbox {
+        self.hear_at(Time(1), message)
+    }
+
+    fn hear_at(&mut self, now: Time, message: ClusterMessage) -> &Outbox {
+        self.out = Outbox::default();
+        self.cluster.receive(now, vec![message], &mut self.out);
+        self.cluster.check().expect("the ledger holds");
+        &self.out
+    }
+
+    fn version(&self) -> u64 {
+        self.cluster.node(NodeId(0)).expect("the node is there").version
+    }
+}
+
+fn attempt(slot: u32, number: u32) -> Attempt {
+    let task = TaskId { group: GroupId::new(JobId(1), 0), role: 0, index: slot };
+    Attempt { task, number, slot: Slot(slot) }
+}
+
+fn plan(slots: &[u32], version: u64, atomic: bool) -> ClusterMessage {
+    let shape = Arc::new(ShapeSpec { service: None, request: Resources::of(SLOT, 1) });
+    let place = |slot: &u32| Placement { attempt: attempt(*slot, 1), node: NodeId(0), version };
+    let count = slots.len() as u32;
+    let part = PlanPart { shape, count, atomic, bound_to_next: false, adopted: false };
+    let placements = slots.iter().map(place).collect();
+    ClusterMessage::Commit(Plan { number: 1, parts: vec![part], placements })
+}
+
+fn conflicts(out: &Outbox) -> usize {
+    let lists = out.scheduler.iter().filter_map(|message| match message {
+        SchedulerMessage::Conflict(attempts) => Some(attempts.len()),
+        _ => None,
+    });
+    lists.sum()
+}
+
+#[test]
+fn what_does_not_fit_is_a_conflict_and_the_rest_is_booked() {
+    let mut bench = Bench::new();
+    let version = bench.version();
+    assert_eq!(conflicts(bench.hear(plan(&[0, 1, 2], version, false))), 1);
+    assert_eq!(bench.cluster.live().count(), 2);
+}
+
+#[test]
+fn an_atomic_group_is_booked_whole_or_not_at_all() {
+    let mut bench = Bench::new();
+    let version = bench.version();
+    assert_eq!(conflicts(bench.hear(plan(&[0, 1, 2], version, true))), 3);
+    assert_eq!(bench.cluster.live().count(), 0);
+    assert_eq!(conflicts(bench.hear(plan(&[0, 1], version, true))), 0);
+    assert_eq!(bench.cluster.live().count(), 2);
+}
+
+#[test]
+fn a_decision_about_a_node_that_changed_is_a_conflict() {
+    let mut bench = Bench::new();
+    let before = bench.version();
+    let patch = NodePatch { labels: Some([("a".into(), "b".into())].into()), ..NodePatch::default() };
+    bench.hear(ClusterMessage::UpdateNode { ticket: Ticket(2), name: "n".into(), patch: Box::new(patch) });
+    assert_eq!(conflicts(bench.hear(plan(&[0], before, false))), 1);
+}
+
+#[test]
+fn a_report_of_an_old_attempt_changes_nothing() {
+    let mut bench = Bench::new();
+    let version = bench.version();
+    bench.hear(plan(&[0], version, false));
+    let old = EndReport { attempt: attempt(0, 0), exit: Exit::Completed };
+    assert!(bench.hear(ClusterMessage::Ended(vec![old])).is_empty());
+    let end = EndReport { attempt: attempt(0, 1), exit: Exit::Completed };
+    assert!(!bench.hear(ClusterMessage::Ended(vec![end])).is_empty());
+    assert!(bench.hear(ClusterMessage::Ended(vec![end])).is_empty(), "the second report comes too late");
+}
+
+#[test]
+fn a_node_is_pending_until_its_last_release_was_seen() {
+    let mut bench = Bench::new();
+    let version = bench.version();
+    assert_eq!(bench.cluster.usage(NodeId(0)), Some(Usage::Pending));
+    bench.hear(ClusterMessage::Seen { sequence: 1 });
+    assert_eq!(bench.cluster.usage(NodeId(0)), Some(Usage::Idle));
+    bench.hear(plan(&[0], version, false));
+    assert_eq!(bench.cluster.usage(NodeId(0)), Some(Usage::Scheduled));
+    let end = EndReport { attempt: attempt(0, 1), exit: Exit::Failed };
+    bench.hear(ClusterMessage::Ended(vec![end]));
+    bench.hear(ClusterMessage::Seen { sequence: 1 });
+    assert_eq!(bench.cluster.usage(NodeId(0)), Some(Usage::Pending), "the release is newer");
+    bench.hear(ClusterMessage::Seen { sequence: 2 });
+    assert!(bench.cluster.all_seen());
+}
+
+#[test]
+fn a_node_given_up_loses_its_attempts_and_must_be_swept_before_it_works_again() {
+    let mut bench = Bench::new();
+    let version = bench.version();
+    bench.hear(plan(&[0], version, false));
+    bench.hear(ClusterMessage::HeartbeatLost(NodeId(0)));
+    assert_eq!(bench.cluster.live().count(), 1, "a suspect node keeps its attempts");
+    let late = bench.cluster.wake_at().expect("a suspect node has a deadline");
+    let out = bench.hear_at(late, ClusterMessage::Seen { sequence: 0 }).clone();
+    assert!(matches!(&out.jobs[0], JobMessage::Released(ended) if ended[0].outcome == Outcome::Lost));
+    bench.hear(ClusterMessage::HeartbeatBack(NodeId(0)));
+    assert_eq!(bench.cluster.node(NodeId(0)).expect("there").liveness, Liveness::Down);
+    bench.hear(ClusterMessage::Swept { node: NodeId(0), sweep: 99 });
+    assert_eq!(bench.cluster.node(NodeId(0)).expect("there").liveness, Liveness::Down, "an old sweep");
+    bench.hear(ClusterMessage::Swept { node: NodeId(0), sweep: 1 });
+    assert_eq!(bench.cluster.node(NodeId(0)).expect("there").liveness, Liveness::Ready);
+}
+
+#[test]
+fn a_shrunk_node_shows_its_deficit_and_takes_nothing_new() {
+    let mut bench = Bench::new();
+    let version = bench.version();
+    bench.hear(plan(&[0, 1], version, false));
+    let patch = NodePatch { capacity: Some(Resources::of(SLOT, 1)), ..NodePatch::default() };
+    let update = ClusterMessage::UpdateNode { ticket: Ticket(2), name: "n".into(), patch: Box::new(patch) };
+    bench.hear(update);
+    assert!(bench.cluster.node(NodeId(0)).expect("there").deficit());
+    let version = bench.version();
+    let nothing = Arc::new(ShapeSpec::default());
+    let part =
+        PlanPart { shape: nothing, count: 1, atomic: false, bound_to_next: false, adopted: false };
+    let placements = vec![Placement { attempt: attempt(7, 1), node: NodeId(0), version }];
+    let plan = Plan { number: 2, parts: vec![part], placements };
+    assert_eq!(conflicts(bench.hear(ClusterMessage::Commit(plan))), 1);
+}
+
+#[test]
+fn requests_about_nodes_that_are_not_there_are_refused_by_name() {
+    let mut bench = Bench::new();
+    let out = bench.hear(ClusterMessage::RemoveNode { ticket: Ticket(5), name: "ghost".into() }).clone();
+    let refusal = Answer::Refused(Refusal::UnknownNode("ghost".into()));
+    assert_eq!(out.host, [crate::messages::HostMessage::Reply { ticket: Ticket(5), answer: refusal }]);
+    let again = NodeSpec::new("n", Resources::new());
+    let out = bench.hear(ClusterMessage::AddNode { ticket: Ticket(6), node: Box::new(again) }).clone();
+    let refusal = Answer::Refused(Refusal::NodeExists("n".into()));
+    assert_eq!(out.host, [crate::messages::HostMessage::Reply { ticket: Ticket(6), answer: refusal }]);
+}

@@ -1,0 +1,281 @@
+//! JobState: jobs, groups, tasks and what becomes of their attempts.
+//!
+//! It accepts work, says whether what ended is finished or waits once more, and rolls tasks up to
+//! groups and jobs. Where and when something runs is not its business.
+
+mod check;
+mod group;
+mod retention;
+mod role;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::collections::Paged;
+use crate::id::{Attempt, GROUPS_PER_JOB_MAX, GroupId, JobId, NodeId, Ticket};
+use crate::machine::{Broken, Machine};
+use crate::messages::{
+    Adopted, Answer, GroupArrival, JobEvent, JobMessage, Outbox, Refusal, Released, ReturnedTask,
+    RoleArrival, Started,
+};
+use crate::mutation::{self, Mutation};
+use crate::outcome::{Phase, TaskState};
+use crate::settings::Settings;
+use crate::spec::{JobSpec, Start};
+use crate::time::Time;
+
+pub use group::{Group, GroupStatus};
+pub use retention::Summary;
+pub use role::Role;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JobState {
+    settings: Arc<Settings>,
+    last_job: u64,
+    jobs: Paged<Job>,
+    unfinished: u64,
+    /// Live attempts by slot.
+    live: Vec<Option<LiveTask>>,
+    finished: retention::Finished,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Job {
+    pub spec: Arc<JobSpec>,
+    pub groups: Vec<Group>,
+    pub accepted: Time,
+    pub finished: Option<Time>,
+    unfinished_groups: u32,
+}
+
+/// A live attempt as its job sees it.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct LiveTask {
+    pub attempt: Attempt,
+    pub node: NodeId,
+    pub since: Time,
+}
+
+impl JobState {
+    pub fn new(settings: Arc<Settings>) -> JobState {
+        assert!(settings.limits.groups_per_job <= GROUPS_PER_JOB_MAX as u64);
+        JobState {
+            settings,
+            last_job: 0,
+            jobs: Paged::default(),
+            unfinished: 0,
+            live: Vec::new(),
+            finished: retention::Finished::default(),
+        }
+    }
+
+    /// A job, or why there is none with this number.
+    pub fn job(&self, id: JobId) -> Result<&Job, Refusal> {
+        match self.jobs.get(id.0) {
+            Some(job) => Ok(job),
+            None if (1..=self.last_job).contains(&id.0) => Err(Refusal::ExpiredJob(id)),
+            None => Err(Refusal::UnknownJob(id)),
+        }
+    }
+
+    /// All jobs that are kept, oldest first.
+    pub fn jobs(&self) -> impl Iterator<Item = (JobId, &Job)> {
+        self.jobs.iter().map(|(number, job)| (JobId(number), job))
+    }
+
+    pub fn live(&self) -> impl Iterator<Item = &LiveTask> {
+        self.live.iter().flatten()
+    }
+
+    pub fn unfinished(&self) -> u64 {
+        self.unfinished
+    }
+
+    /// What is known in sum about finished jobs that are no longer kept.
+    pub fn summary(&self) -> &Summary {
+        &self.finished.summary
+    }
+
+    fn submit(
+        &mut self,
+        now: Time,
+        ticket: Ticket,
+        spec: Arc<JobSpec>,
+        adopted: &[Adopted],
+        out: &mut Outbox,
+    ) {
+        let limit = self.settings.limits.jobs;
+        if self.unfinished >= limit {
+            return out.refuse(ticket, Refusal::TooManyJobs { limit });
+        }
+        self.last_job += 1;
+        let id = JobId(self.last_job);
+        let groups: Vec<Group> = spec.groups.iter().map(Group::new).collect();
+        for (index, group) in spec.groups.iter().enumerate() {
+            let roles = group.roles.iter().enumerate().map(|(role, spec)| RoleArrival {
+                shape: Arc::clone(&spec.shape),
+                tasks: spec.max,
+                adopted: adopted_tasks(adopted, index, role),
+            });
+            let roles = roles.collect();
+            out.new_group(GroupArrival { group: GroupId::new(id, index as u16), start: group.start, roles });
+        }
+        let unfinished_groups = groups.len() as u32;
+        self.jobs.insert(id.0, Job { spec, groups, accepted: now, finished: None, unfinished_groups });
+        self.unfinished += 1;
+        out.reply(ticket, Answer::Accepted(id));
+    }
+
+    fn cancel(&mut self, ticket: Ticket, id: JobId, out: &mut Outbox) {
+        if let Err(refusal) = self.job(id) {
+            return out.refuse(ticket, refusal);
+        }
+        let job = self.jobs.get_mut(id.0).expect("checked above");
+        for (index, group) in job.groups.iter_mut().enumerate() {
+            if group.withdraw() {
+                out.withdraw_group(GroupId::new(id, index as u16));
+            }
+        }
+        out.reply(ticket, Answer::Done);
+    }
+
+    fn committed(&mut self, now: Time, started: Started, out: &mut Outbox) {
+        let Started { attempt, node } = started;
+        let index = attempt.slot.index();
+        if self.live.len() <= index {
+            self.live.resize(index + 1, None);
+        }
+        assert!(self.live[index].is_none(), "a slot is used again only after its release");
+        self.live[index] = Some(LiveTask { attempt, node, since: now });
+        let group = self.group_mut(attempt.task.group);
+        group.live += 1;
+        group.set_state(attempt.task, TaskState::Scheduled);
+        out.job_event(JobEvent::Bound { attempt, node, at: now });
+    }
+
+    fn progress(&mut self, attempt: Attempt, phase: Phase) {
+        let live = self.live.get(attempt.slot.index()).copied().flatten();
+        if live.is_some_and(|live| live.attempt == attempt) {
+            self.group_mut(attempt.task.group).set_state(attempt.task, phase.state());
+        }
+    }
+
+    fn released(&mut self, now: Time, released: Released, out: &mut Outbox) {
+        let Released { attempt, node, outcome } = released;
+        let live = self.live.get_mut(attempt.slot.index()).and_then(Option::take);
+        assert!(live.is_some_and(|live| live.attempt == attempt), "what is released was committed");
+        out.job_event(JobEvent::Ended { attempt, node, outcome, at: now });
+        let id = attempt.task.group;
+        let group = self.group_mut(id);
+        group.live -= 1;
+        match outcome.final_state() {
+            Some(state) => group.set_state(attempt.task, state),
+            None => {
+                group.set_state(attempt.task, TaskState::Queued);
+                let returned = ReturnedTask { task: attempt.task, number: attempt.number + 1 };
+                group.take_back(id, returned, out);
+            }
+        }
+        group.start_again_when_clear(out);
+        self.finish_group_if_done(now, id, out);
+    }
+
+    fn withdrawn(&mut self, now: Time, id: GroupId, out: &mut Outbox) {
+        self.group_mut(id).cancel_rest();
+        self.finish_group_if_done(now, id, out);
+    }
+
+    fn finish_group_if_done(&mut self, now: Time, id: GroupId, out: &mut Outbox) {
+        let job_id = id.job();
+        let job = self.jobs.get_mut(job_id.0).expect("a job outlives its groups");
+        if !job.groups[id.index()].finish_if_done() {
+            return;
+        }
+        out.forget_group(id);
+        job.unfinished_groups -= 1;
+        if job.unfinished_groups == 0 {
+            job.finished = Some(now);
+            let state = job.state();
+            out.job_event(JobEvent::Finished { job: job_id, state, at: now });
+            self.unfinished -= 1;
+            self.finished.enter(now, job_id);
+        }
+    }
+
+    fn group_mut(&mut self, id: GroupId) -> &mut Group {
+        let job = self.jobs.get_mut(id.job().0).expect("an unfinished job is kept");
+        &mut job.groups[id.index()]
+    }
+
+    fn handle(&mut self, now: Time, message: JobMessage, out: &mut Outbox) {
+        match message {
+            JobMessage::Submit { ticket, job, adopted } => self.submit(now, ticket, job, &adopted, out),
+            JobMessage::Cancel { ticket, job } => self.cancel(ticket, job, out),
+            JobMessage::Settings(settings) => self.settings = settings,
+            JobMessage::Committed(list) => list.into_iter().for_each(|one| self.committed(now, one, out)),
+            JobMessage::Progress(list) => {
+                list.into_iter().for_each(|(attempt, phase)| self.progress(attempt, phase));
+            }
+            JobMessage::Released(list) => list.into_iter().for_each(|one| self.released(now, one, out)),
+            JobMessage::Withdrawn(list) => list.into_iter().for_each(|one| self.withdrawn(now, one, out)),
+        }
+    }
+}
+
+impl Job {
+    /// The roll-up of its groups: unfinished while one is, else the worst end.
+    pub fn state(&self) -> TaskState {
+        let states = self.groups.iter().map(Group::state);
+        states.max_by_key(|state| role::severity(*state)).expect("a job has groups")
+    }
+}
+
+fn adopted_tasks(adopted: &[Adopted], group: usize, role: usize) -> Vec<(NodeId, u32)> {
+    let own = adopted.iter().filter(|one| usize::from(one.group) == group && usize::from(one.role) == role);
+    own.map(|one| (one.node, one.tasks)).collect()
+}
+
+impl Group {
+    /// A task ended unfinished: it waits again, on its own or with its whole group.
+    fn take_back(&mut self, id: GroupId, returned: ReturnedTask, out: &mut Outbox) {
+        if mutation::active(Mutation::LoseReturnedTask) && returned.task.index.is_multiple_of(3) {
+            return;
+        }
+        match self.status {
+            // Nothing of it will start again: the withdrawal ends it.
+            GroupStatus::Withdrawing | GroupStatus::Finished => {}
+            GroupStatus::Active if self.start == Start::Independent => out.return_task(returned),
+            GroupStatus::Active => {
+                self.returned.push(returned);
+                self.status = GroupStatus::Breaking;
+                if self.live > 0 && !mutation::active(Mutation::KeepBrokenGroup) {
+                    out.break_group(id);
+                }
+            }
+            GroupStatus::Breaking => self.returned.push(returned),
+        }
+    }
+}
+
+impl Machine for JobState {
+    type Message = JobMessage;
+
+    fn receive(&mut self, now: Time, batch: Vec<JobMessage>, out: &mut Outbox) {
+        for message in batch {
+            self.handle(now, message, out);
+        }
+        self.forget_old(now);
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.finished.next_expiry(self.settings.retention)
+    }
+
+    fn check(&self) -> Result<(), Broken> {
+        self.check_jobs()
+    }
+}
+
+#[cfg(test)]
+mod tests;

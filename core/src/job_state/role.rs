@@ -1,0 +1,125 @@
+//! A role's tasks: a count per state, and a state byte only for tasks that ever started.
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::TaskState;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Role {
+    tasks: u32,
+    /// The states of the tasks that ever started, by index; the others wait, or were cancelled
+    /// before they could.
+    states: Vec<TaskState>,
+    counts: [u32; TaskState::ALL.len()],
+    /// The group was withdrawn: nothing more happens here.
+    closed: bool,
+}
+
+/// Which of several states speaks for all: the furthest unfinished one, else the worst end.
+pub(super) fn severity(state: TaskState) -> u8 {
+    match state {
+        TaskState::Running => 7,
+        TaskState::Installing => 6,
+        TaskState::Waiting => 5,
+        TaskState::Scheduled => 4,
+        TaskState::Queued => 3,
+        TaskState::Failed => 2,
+        TaskState::Cancelled => 1,
+        TaskState::Completed => 0,
+    }
+}
+
+impl Role {
+    pub(super) fn new(tasks: u32) -> Role {
+        let mut counts = [0; TaskState::ALL.len()];
+        counts[TaskState::Queued as usize] = tasks;
+        Role { tasks, states: Vec::new(), counts, closed: false }
+    }
+
+    pub fn tasks(&self) -> u32 {
+        self.tasks
+    }
+
+    pub fn count(&self, state: TaskState) -> u32 {
+        self.counts[state as usize]
+    }
+
+    pub fn state(&self, index: u32) -> Option<TaskState> {
+        if index >= self.tasks {
+            return None;
+        }
+        let untouched = if self.closed { TaskState::Cancelled } else { TaskState::Queued };
+        Some(self.states.get(index as usize).copied().unwrap_or(untouched))
+    }
+
+    pub(super) fn set_state(&mut self, index: u32, state: TaskState) {
+        assert!(index < self.tasks && !self.closed, "only tasks of an open role change");
+        let index = index as usize;
+        if self.states.len() <= index {
+            self.states.resize(index + 1, TaskState::Queued);
+        }
+        let before = std::mem::replace(&mut self.states[index], state);
+        assert!(!before.is_final(), "a final state stays");
+        self.counts[before as usize] -= 1;
+        self.counts[state as usize] += 1;
+    }
+
+    pub(super) fn is_final(&self) -> bool {
+        let finals = TaskState::ALL.into_iter().filter(|state| state.is_final());
+        finals.map(|state| self.count(state)).sum::<u32>() == self.tasks
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Ends every task that is not final as cancelled.
+    pub(super) fn cancel_rest(&mut self) {
+        for state in &mut self.states {
+            if !state.is_final() {
+                self.counts[*state as usize] -= 1;
+                self.counts[TaskState::Cancelled as usize] += 1;
+                *state = TaskState::Cancelled;
+            }
+        }
+        let untouched = self.tasks - self.states.len() as u32;
+        self.counts[TaskState::Queued as usize] -= untouched;
+        self.counts[TaskState::Cancelled as usize] += untouched;
+        self.closed = true;
+    }
+
+    /// The counts as the states say they should be.
+    pub(super) fn counts_hold(&self) -> bool {
+        let mut counts = [0; TaskState::ALL.len()];
+        for state in &self.states {
+            counts[*state as usize] += 1;
+        }
+        let untouched = if self.closed { TaskState::Cancelled } else { TaskState::Queued };
+        counts[untouched as usize] += self.tasks - self.states.len() as u32;
+        counts == self.counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_million_waiting_tasks_cost_nothing() {
+        let role = Role::new(1_000_000);
+        assert_eq!(role.states.capacity(), 0);
+        assert_eq!(role.state(999_999), Some(TaskState::Queued));
+        assert_eq!(role.state(1_000_000), None);
+    }
+
+    #[test]
+    fn cancelling_keeps_what_was_final() {
+        let mut role = Role::new(4);
+        role.set_state(0, TaskState::Completed);
+        role.set_state(1, TaskState::Running);
+        role.cancel_rest();
+        assert_eq!((role.count(TaskState::Completed), role.count(TaskState::Cancelled)), (1, 3));
+        assert!(role.is_final() && role.counts_hold());
+        assert_eq!(role.state(3), Some(TaskState::Cancelled));
+    }
+}

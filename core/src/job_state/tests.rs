@@ -1,0 +1,122 @@
+//! What becomes of jobs, one message at a time.
+
+use super::*;
+use crate::id::{Slot, TaskId};
+use crate::messages::{HostMessage, SchedulerMessage};
+use crate::outcome::{Outcome, StopCause};
+use crate::resources::Resources;
+use crate::time::Span;
+
+struct Bench {
+    jobs: JobState,
+    now: Time,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench { jobs: JobState::new(Arc::new(Settings::default())), now: Time(1) }
+    }
+
+    fn hear(&mut self, message: JobMessage) -> Outbox {
+        let mut out = Outbox::default();
+        self.jobs.receive(self.now, vec![message], &mut out);
+        out
+    }
+
+    fn submit(&mut self, spec: JobSpec) -> Outbox {
+        self.hear(JobMessage::Submit { ticket: Ticket(1), job: Arc::new(spec), adopted: Vec::new() })
+    }
+
+    fn commit(&mut self, indexes: &[u32]) {
+        let started =
+            indexes.iter().map(|index| Started { attempt: attempt(*index, 1), node: NodeId(0) }).collect();
+        self.hear(JobMessage::Committed(started));
+    }
+
+    fn release(&mut self, index: u32, outcome: Outcome) -> Outbox {
+        let released = Released { attempt: attempt(index, 1), node: NodeId(0), outcome };
+        self.hear(JobMessage::Released(vec![released]))
+    }
+
+    fn state(&self) -> TaskState {
+        self.jobs.job(JobId(1)).expect("the job is kept").state()
+    }
+}
+
+fn group() -> GroupId {
+    GroupId::new(JobId(1), 0)
+}
+
+fn attempt(index: u32, number: u32) -> Attempt {
+    Attempt { task: TaskId { group: group(), role: 0, index }, number, slot: Slot(index) }
+}
+
+#[test]
+fn a_job_is_finished_when_its_last_task_is_and_says_the_worst_end() {
+    let mut bench = Bench::new();
+    bench.submit(JobSpec::bag("j", 2, Resources::new()));
+    assert_eq!(bench.state(), TaskState::Queued);
+    bench.commit(&[0, 1]);
+    bench.release(0, Outcome::Failed);
+    assert_eq!(bench.state(), TaskState::Scheduled);
+    let out = bench.release(1, Outcome::Completed);
+    let finished = JobEvent::Finished { job: JobId(1), state: TaskState::Failed, at: bench.now };
+    assert!(out.host.contains(&HostMessage::Job(finished)));
+    assert_eq!(out.scheduler, [SchedulerMessage::Forget(vec![group()])]);
+}
+
+#[test]
+fn a_lost_task_of_a_bag_waits_again_with_the_next_number() {
+    let mut bench = Bench::new();
+    bench.submit(JobSpec::bag("j", 2, Resources::new()));
+    bench.commit(&[0, 1]);
+    let out = bench.release(0, Outcome::Lost);
+    let returned = ReturnedTask { task: attempt(0, 1).task, number: 2 };
+    assert_eq!(out.scheduler, [SchedulerMessage::Return(vec![returned])]);
+}
+
+#[test]
+fn a_gang_that_loses_a_member_starts_again_as_a_whole() {
+    let mut bench = Bench::new();
+    bench.submit(JobSpec::gang("g", 3, Resources::new()));
+    bench.commit(&[0, 1, 2]);
+    bench.release(2, Outcome::Completed);
+    let out = bench.release(0, Outcome::Lost);
+    assert_eq!(out.scheduler, [SchedulerMessage::Break(vec![group()])]);
+    let out = bench.release(1, Outcome::Preempted(StopCause::GroupBroken));
+    let again = |index| ReturnedTask { task: attempt(index, 1).task, number: 2 };
+    assert_eq!(out.scheduler, [SchedulerMessage::Return(vec![again(0), again(1)])]);
+}
+
+#[test]
+fn cancelling_is_final_on_withdrawn_and_loses_against_an_end() {
+    let mut bench = Bench::new();
+    bench.submit(JobSpec::bag("j", 3, Resources::new()));
+    bench.commit(&[0, 1]);
+    let out = bench.hear(JobMessage::Cancel { ticket: Ticket(2), job: JobId(1) });
+    assert_eq!(out.scheduler, [SchedulerMessage::Withdraw(vec![group()])]);
+    let again = bench.hear(JobMessage::Cancel { ticket: Ticket(3), job: JobId(1) });
+    assert!(again.scheduler.is_empty(), "cancelling twice does nothing more");
+    bench.release(0, Outcome::Completed);
+    bench.release(1, Outcome::Lost);
+    assert_eq!(bench.state(), TaskState::Queued);
+    bench.hear(JobMessage::Withdrawn(vec![group()]));
+    let job = bench.jobs.job(JobId(1)).expect("kept");
+    assert_eq!((job.groups[0].count(TaskState::Completed), job.groups[0].count(TaskState::Cancelled)), (1, 2));
+    assert_eq!(job.state(), TaskState::Cancelled);
+}
+
+#[test]
+fn forgotten_jobs_answer_expired_and_others_unknown() {
+    let mut bench = Bench::new();
+    bench.submit(JobSpec::bag("j", 1, Resources::new()));
+    bench.commit(&[0]);
+    bench.release(0, Outcome::Completed);
+    let expiry = bench.jobs.wake_at().expect("finished jobs expire");
+    assert_eq!(expiry, bench.now + Span::from_whole_seconds(3_600));
+    bench.now = expiry;
+    bench.jobs.wake(expiry, &mut Outbox::default());
+    assert_eq!(bench.jobs.job(JobId(1)).err(), Some(Refusal::ExpiredJob(JobId(1))));
+    assert_eq!(bench.jobs.job(JobId(2)).err(), Some(Refusal::UnknownJob(JobId(2))));
+    assert_eq!(bench.jobs.summary().jobs_completed, 1);
+}

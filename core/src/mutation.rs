@@ -1,0 +1,78 @@
+//! Ways to break one rule of the protocol at a time, so that tests can show that the deterministic
+//! world notices. Outside this crate's own tests every rule stands and the questions cost nothing.
+
+/// A rule that can be broken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mutation {
+    /// ClusterState forgets to tell the Scheduler of a release.
+    DropRelease,
+    /// ClusterState commits against a node that changed since the decision.
+    SkipVersionCheck,
+    /// ClusterState books an attempt twice.
+    ChargeTwice,
+    /// ClusterState takes an end report without looking at the attempt it names.
+    IgnoreAttemptNumber,
+    /// ClusterState commits what fits of an atomic group.
+    SplitAtomicGroup,
+    /// ClusterState does not say that a node has room again.
+    ForgetPending,
+    /// ClusterState gives work to a returned node before its old attempts have ended.
+    TrustReturnedNode,
+    /// ClusterState drops a conflict instead of reporting it.
+    SwallowConflict,
+    /// ClusterState calls a group withdrawn while attempts of it are live.
+    WithdrawEarly,
+    /// The Scheduler does not refund a refused placement.
+    KeepChargeOnConflict,
+    /// The Scheduler forgets to look at waiting work when a window closes.
+    MissWindowClose,
+    /// The Scheduler skips the withdrawal when nothing of the group waits.
+    SkipWithdrawal,
+    /// JobState does not queue a lost task again.
+    LoseReturnedTask,
+    /// JobState leaves the rest of an atomic group running when a member is lost.
+    KeepBrokenGroup,
+    /// The TaskRunner believes reports of an agent's earlier session.
+    IgnoreSession,
+    /// The TaskRunner reports a stop as done before the agent has confirmed it.
+    ConfirmStopEarly,
+    /// The NodeAgent starts an attempt again that it already runs.
+    StartTwice,
+}
+
+#[cfg(not(test))]
+#[inline(always)]
+pub(crate) fn active(_: Mutation) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod switch {
+    use std::cell::Cell;
+
+    use super::Mutation;
+
+    thread_local! {
+        static ACTIVE: Cell<Option<Mutation>> = const { Cell::new(None) };
+    }
+
+    pub(crate) fn active(mutation: Mutation) -> bool {
+        ACTIVE.get() == Some(mutation)
+    }
+
+    /// Breaks one rule on this thread for as long as `body` runs.
+    pub(crate) fn with<T>(mutation: Mutation, body: impl FnOnce() -> T) -> T {
+        struct Restore;
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                ACTIVE.set(None);
+            }
+        }
+        let _restore = Restore;
+        ACTIVE.set(Some(mutation));
+        body()
+    }
+}
+
+#[cfg(test)]
+pub(crate) use switch::{active, with};

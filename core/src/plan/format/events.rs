@@ -1,0 +1,151 @@
+//! `events`: what happens after the dry run has begun, in order of time.
+
+use crate::document::{Cursor, Fault, FaultKind, FaultLog, Fields, Later, Value};
+use crate::plan::{Happening, ScenarioEvent};
+use crate::resources::Kinds;
+use crate::settings::Settings;
+use crate::spec::NodePatch;
+use crate::time::Time;
+
+use super::names::Names;
+use super::{jobs, nodes};
+
+const ACTIONS: [&str; 4] = ["finish", "node", "submit", "cancel"];
+/// What may happen according to the format, but nothing acts on yet.
+const LATER_ACTIONS: [&str; 5] = ["idle", "fail", "resize", "reprioritise", "settings"];
+
+/// An event as it stands in the file. What could not be read keeps its place in time, because later
+/// events may refer to it.
+struct Entry {
+    at: Time,
+    position: usize,
+    what: Option<Happening>,
+}
+
+/// Makes the kinds known that nodes come to offer by an event; what is wrong with their names is
+/// noted when the event is read.
+pub(super) fn declare_kinds(events: &Value, kinds: &mut Kinds) {
+    let log = FaultLog::new();
+    Cursor::root(events, &log).list(|event| {
+        let node = event.field("node")?;
+        let capacity = node.field("capacity")?;
+        nodes::read_capacity(capacity, kinds).map(drop)
+    });
+}
+
+pub(super) fn read_all(
+    list: Cursor<'_>,
+    settings: &mut Settings,
+    now: Time,
+    mut job_names: Names,
+    node_names: &Names,
+) -> Vec<ScenarioEvent> {
+    let mut position = 0;
+    let entries = list.list(|item| {
+        position += 1;
+        let (at, what) = item.table(|fields| read_event(fields, settings, now, node_names))?;
+        Some(Entry { at: at?, position: position - 1, what })
+    });
+    let mut entries = entries.unwrap_or_default();
+    entries.sort_by_key(|entry| entry.at);
+    for entry in &entries {
+        if let Some(item) = list.item(entry.position) {
+            check_jobs(&item, &mut job_names);
+        }
+    }
+    entries.into_iter().filter_map(|entry| Some(ScenarioEvent { at: entry.at, what: entry.what? })).collect()
+}
+
+/// Jobs may be named by events that come after their submission.
+fn check_jobs(event: &Cursor<'_>, names: &mut Names) {
+    if let Some(job) = event.field("submit") {
+        jobs::enter_name(&job, None, names);
+    }
+    for action in ["finish", "cancel"] {
+        let Some(action) = event.field(action) else { continue };
+        let Some(place) = action.field("job") else { continue };
+        if let Value::Text(name) = place.value()
+            && !name.is_empty()
+        {
+            names.find(name, &place);
+        }
+    }
+}
+
+fn read_event(
+    fields: &Fields<'_>,
+    settings: &mut Settings,
+    now: Time,
+    node_names: &Names,
+) -> (Option<Time>, Option<Happening>) {
+    let at = fields.required("at", "seconds").and_then(|cursor| read_at(cursor, now));
+    fields.later(&LATER_ACTIONS.map(Later::Absent));
+    let given = ACTIONS.map(|action| fields.get(action));
+    let is_later = LATER_ACTIONS.iter().any(|action| fields.get(action).is_some());
+    let count = given.iter().flatten().count();
+    if count > 1 {
+        let rule = "exactly one of `finish`, `node`, `submit` or `cancel` may happen in one event";
+        fields.log().note(|| Fault::new(fields.path(), FaultKind::Refused, None, rule));
+    } else if count == 0 && !is_later {
+        let expected = "exactly one of `finish`, `node`, `submit` or `cancel`";
+        fields.log().note(|| Fault::new(fields.path(), FaultKind::Missing, None, expected));
+    }
+    let [finish, node, submit, cancel] = given;
+    let finish = finish.and_then(read_finish);
+    let node = node.and_then(|cursor| read_node(cursor, settings, node_names));
+    let submit = submit.and_then(|cursor| {
+        let job = jobs::read_job(cursor, settings, at.unwrap_or(Time::NEVER), "the event")?;
+        Some(Happening::Submit(Box::new(job)))
+    });
+    let cancel = cancel.and_then(read_cancel);
+    (at, finish.or(node).or(submit).or(cancel))
+}
+
+fn read_at(cursor: Cursor<'_>, now: Time) -> Option<Time> {
+    let at = cursor.time()?;
+    if at < now {
+        let expected = format!("must not be before `now`, which is {}", now.as_seconds());
+        cursor.fault(FaultKind::Refused, expected);
+    }
+    Some(at)
+}
+
+fn read_job_name(fields: &Fields<'_>) -> Option<String> {
+    fields.required("job", "the name of a job")?.name().map(str::to_owned)
+}
+
+fn read_finish(cursor: Cursor<'_>) -> Option<Happening> {
+    cursor.table(|fields| {
+        let job = read_job_name(fields);
+        let count = fields.get("count").map_or(Some(1), |cursor| cursor.whole(1..=u64::from(u32::MAX)));
+        Some(Happening::Finish { job: job?, count: count? as u32 })
+    })?
+}
+
+fn read_cancel(cursor: Cursor<'_>) -> Option<Happening> {
+    cursor.table(|fields| Some(Happening::Cancel { job: read_job_name(fields)? }))?
+}
+
+fn read_node(cursor: Cursor<'_>, settings: &mut Settings, names: &Names) -> Option<Happening> {
+    cursor.table(|fields| {
+        let name_at = fields.required("name", "the name of a node");
+        let name = name_at.and_then(|cursor| cursor.name());
+        if let (Some(name), Some(place)) = (name, name_at) {
+            names.find(name, &place);
+        }
+        let capacity = fields.get("capacity");
+        let patch = NodePatch {
+            capacity: capacity.and_then(|cursor| nodes::read_capacity(cursor, &mut settings.kinds)),
+            labels: fields.get("labels").and_then(nodes::read_labels),
+            condition: fields.get("condition").and_then(nodes::read_condition),
+            availability: fields.get("availability").and_then(nodes::read_availability),
+        };
+        let liveness = fields.get("liveness").and_then(nodes::read_liveness);
+        fields.later(&[Later::Absent("pool")]);
+        fields.later(&nodes::LATER);
+        for invalid in patch.problems(settings) {
+            fields.log().note_invalid(fields.path(), invalid);
+        }
+        Some(Happening::Node { name: name?.to_owned(), patch, liveness })
+    })?
+}

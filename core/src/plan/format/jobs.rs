@@ -1,0 +1,201 @@
+//! `jobs`: each with its groups, or with so many equal tasks.
+
+use std::sync::Arc;
+
+use crate::document::{Cursor, Fault, FaultKind, Fields, Later, Value};
+use crate::plan::ScenarioJob;
+use crate::resources::{Kinds, Resources};
+use crate::settings::Settings;
+use crate::spec::{GroupSpec, JobSpec, RoleSpec, ShapeSpec, Start};
+use crate::time::{SECONDS_MAX, Span, Time};
+
+use super::names::Names;
+
+const JOB_LATER: [Later; 6] = [
+    Later::Absent("queue"),
+    Later::Text("band", "normal"),
+    Later::Zero("priority"),
+    Later::Absent("lifetime"),
+    Later::Text("pool", "any"),
+    Later::Absent("finish_by"),
+];
+
+const GROUP_LATER: [Later; 3] =
+    [Later::Absent("hops"), Later::Zero("freeze"), Later::Text("on_unsatisfiable", "wait")];
+
+const ROLE_LATER: [Later; 13] = [
+    Later::Empty("constraints"),
+    Later::Empty("spread"),
+    Later::Empty("ports"),
+    Later::Absent("node"),
+    Later::Zero("max_per_node"),
+    Later::Absent("initial"),
+    Later::False("auxiliary"),
+    Later::Absent("guest_of"),
+    Later::False("exclusive"),
+    Later::False("snapshot"),
+    Later::Absent("task_key"),
+    Later::Zero("retries"),
+    Later::Absent("on_preempt"),
+];
+
+const TASKS: u64 = u32::MAX as u64;
+const VERSION_MAX: u64 = i64::MAX as u64;
+
+/// Reads `jobs`. Names are entered also for jobs that could not be read.
+pub(super) fn read_all(
+    list: Cursor<'_>,
+    settings: &Settings,
+    now: Time,
+    names: &mut Names,
+) -> Vec<ScenarioJob> {
+    let mut jobs = Vec::new();
+    list.list(|item| {
+        let job = read_job(item, settings, now, "`now`");
+        enter_name(&item, job.is_some().then_some(jobs.len()), names);
+        jobs.extend(job);
+        Some(())
+    });
+    jobs
+}
+
+/// Enters the name of the job at `cursor`, if it has one.
+pub(super) fn enter_name(cursor: &Cursor<'_>, position: Option<usize>, names: &mut Names) {
+    let Some(place) = cursor.field("name") else { return };
+    if let Value::Text(name) = place.value() {
+        names.enter(name, position, &place);
+    }
+}
+
+/// Reads one job, which is there at `latest`; `None` when too much is wrong with it.
+pub(super) fn read_job(
+    cursor: Cursor<'_>,
+    settings: &Settings,
+    latest: Time,
+    moment: &str,
+) -> Option<ScenarioJob> {
+    cursor.table(|fields| {
+        let name = fields.required("name", "the name of the job").and_then(|name| name.name());
+        let text = |name| fields.get(name).and_then(|cursor| cursor.text()).unwrap_or_default().to_owned();
+        let (requestor, job_set) = (text("requestor"), text("job_set"));
+        let submitted = read_submitted(fields, latest, moment);
+        let groups = read_groups(fields, settings);
+        fields.later(&JOB_LATER);
+        let spec = JobSpec { name: name?.to_owned(), requestor, job_set, groups: groups? };
+        for invalid in spec.problems(settings) {
+            fields.log().note_invalid(fields.path(), invalid);
+        }
+        Some(ScenarioJob { spec, submitted })
+    })?
+}
+
+fn read_submitted(fields: &Fields<'_>, latest: Time, moment: &str) -> Time {
+    let Some(cursor) = fields.get("submitted") else { return latest };
+    let Some(submitted) = cursor.time() else { return latest };
+    if submitted > latest {
+        let latest = latest.as_seconds();
+        let expected =
+            format!("must not be after {moment}, which is {latest}; what comes later belongs in `events`");
+        cursor.fault(FaultKind::Refused, expected);
+    }
+    submitted
+}
+
+/// The groups as they are written out, or the one group that `tasks` and `request` stand for.
+fn read_groups(fields: &Fields<'_>, settings: &Settings) -> Option<Vec<GroupSpec>> {
+    let (groups, tasks, request) = (fields.get("groups"), fields.get("tasks"), fields.get("request"));
+    if let Some(groups) = groups {
+        let either = "a job has either `groups` or `tasks` and `request`, not both";
+        for shorthand in tasks.iter().chain(&request) {
+            shorthand.fault(FaultKind::Refused, either);
+        }
+        return read_each(groups, |group| read_group(group, &settings.kinds));
+    }
+    let request = request.map_or(Some(Resources::new()), |request| request.amounts(&settings.kinds));
+    let Some(tasks) = tasks else {
+        let field = fields.path().field("groups");
+        let expected = "the groups of the job, or `tasks` and `request`";
+        fields.log().note(|| Fault::new(field, FaultKind::Missing, None, expected));
+        return None;
+    };
+    let tasks = tasks.whole(1..=settings.limits.tasks_per_job.min(TASKS))?;
+    Some(JobSpec::bag("", tasks as u32, request?).groups)
+}
+
+/// Every element of a list, or `None` when one of them could not be read: the rules for the whole
+/// would then judge something that nobody wrote.
+fn read_each<T>(list: Cursor<'_>, mut read: impl FnMut(Cursor<'_>) -> Option<T>) -> Option<Vec<T>> {
+    let mut is_complete = true;
+    let items = list.list(|item| {
+        let value = read(item);
+        is_complete &= value.is_some();
+        value
+    })?;
+    is_complete.then_some(items)
+}
+
+fn read_group(cursor: Cursor<'_>, kinds: &Kinds) -> Option<GroupSpec> {
+    const STARTS: [(&str, Start); 2] = [("atomic", Start::Atomic), ("independent", Start::Independent)];
+    cursor.table(|fields| {
+        let name = fields.required("name", "the name of the group").and_then(|name| name.name());
+        let start = fields.get("start").map_or(Some(Start::Independent), |start| start.one_of(&STARTS));
+        let roles = fields.required("roles", "the roles of the group");
+        let roles = roles
+            .and_then(|roles| read_each(roles, |role| read_role(role, start.unwrap_or_default(), kinds)));
+        check_pool(fields);
+        fields.later(&GROUP_LATER);
+        Some(GroupSpec { name: name?.to_owned(), start: start?, roles: roles? })
+    })?
+}
+
+/// One pool for the whole group is a known wish; anything else is a mistake.
+fn check_pool(fields: &Fields<'_>) {
+    let Some(pool) = fields.get("pool") else { return };
+    if pool.one_of(&[("any", false), ("same", true)]) == Some(true) {
+        pool.fault(FaultKind::NotSupportedYet, "\"any\"");
+    }
+}
+
+fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec> {
+    cursor.table(|fields| {
+        let name = fields.required("name", "the name of the role").and_then(|name| name.name());
+        let sizes = read_sizes(fields, start);
+        let request = fields.get("request").map_or(Some(Resources::new()), |cursor| cursor.amounts(kinds));
+        let service = read_service(fields);
+        let longest = Span::from_seconds(SECONDS_MAX).unwrap_or_default();
+        let duration = fields.get("duration").and_then(|cursor| cursor.span(Span::ZERO..=longest));
+        fields.later(&ROLE_LATER);
+        let (min, max) = sizes?;
+        let shape = Arc::new(ShapeSpec { service, request: request? });
+        Some(RoleSpec { name: name?.to_owned(), min, max, shape, duration })
+    })?
+}
+
+/// The smallest and the largest number of tasks. One given number stands for both, except that
+/// independent tasks need no company.
+fn read_sizes(fields: &Fields<'_>, start: Start) -> Option<(u32, u32)> {
+    let min = fields.get("min").map(|cursor| cursor.whole(0..=TASKS));
+    let max = fields.get("max").map(|cursor| cursor.whole(1..=TASKS));
+    let (min, max) = match (min, max) {
+        (None, None) => {
+            let field = fields.path().field("max");
+            fields.log().note(|| Fault::new(field, FaultKind::Missing, None, "how many tasks there are"));
+            return None;
+        }
+        (Some(min), None) => (min?, min?),
+        (None, Some(max)) if start == Start::Atomic => (max?, max?),
+        (None, Some(max)) => (0, max?),
+        (Some(min), Some(max)) => (min?, max?),
+    };
+    Some((min as u32, max as u32))
+}
+
+fn read_service(fields: &Fields<'_>) -> Option<(String, u64)> {
+    let service = fields.get("service").map(|cursor| cursor.name());
+    let version = fields.get("version");
+    let number = version.and_then(|cursor| cursor.whole(0..=VERSION_MAX)).unwrap_or(0);
+    if let (Some(version), None) = (version, service) {
+        version.fault(FaultKind::Refused, "a version needs a `service` that it is a version of");
+    }
+    Some((service??.to_owned(), number))
+}

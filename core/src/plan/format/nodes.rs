@@ -1,0 +1,120 @@
+//! `nodes`: entries with a count become that many nodes.
+
+use std::collections::BTreeMap;
+
+use crate::document::{Cursor, FaultKind, Fields, Later, Value};
+use crate::resources::{Kinds, Resources};
+use crate::settings::{Settings, declare_kind};
+use crate::spec::{Availability, Condition, Liveness, NodeSpec};
+
+use super::names::Names;
+
+/// Fields of a node on which nothing acts yet.
+pub(super) const LATER: [Later; 7] = [
+    Later::Absent("os"),
+    Later::Absent("arch"),
+    Later::Empty("plugins"),
+    Later::Absent("path"),
+    Later::Empty("reserved"),
+    Later::Empty("access"),
+    Later::Empty("engine_labels"),
+];
+
+const REMOVED: &str = "one of `automated`, `manual` or `broken`; a removed node is no part of the cluster, \
+                       so leave it out of `nodes`";
+
+pub(super) fn read_all(list: Cursor<'_>, settings: &mut Settings, names: &mut Names) -> Vec<NodeSpec> {
+    let mut nodes = Vec::new();
+    list.list(|item| item.table(|fields| read_entry(&item, fields, settings, names, &mut nodes)));
+    nodes
+}
+
+fn read_entry(
+    entry: &Cursor<'_>,
+    fields: &Fields<'_>,
+    settings: &mut Settings,
+    names: &mut Names,
+    nodes: &mut Vec<NodeSpec>,
+) {
+    let name_at = fields.required("name", "the name of the node");
+    let name = name_at.and_then(|cursor| cursor.name());
+    let limit = settings.limits.nodes;
+    let count = fields.get("count").map_or(Some(1), |cursor| cursor.whole(1..=limit)).unwrap_or(1);
+    let mut node = NodeSpec::new(name.unwrap_or("unnamed"), Resources::new());
+    if let Some(pool) = fields.get("pool").and_then(|cursor| cursor.name()) {
+        node.pool = pool.to_owned();
+    }
+    if let Some(capacity) = fields.required("capacity", "what the node offers, such as {\"cpu\": 4}") {
+        node.capacity = read_capacity(capacity, &mut settings.kinds).unwrap_or_default();
+    }
+    node.labels = fields.get("labels").and_then(read_labels).unwrap_or_default();
+    node.condition = fields.get("condition").and_then(read_condition).unwrap_or_default();
+    node.availability = fields.get("availability").and_then(read_availability).unwrap_or_default();
+    node.liveness = fields.get("liveness").and_then(read_liveness).unwrap_or_default();
+    fields.later(&LATER);
+    let longest = NodeSpec { name: name_of(&node.name, count, count - 1), ..node.clone() };
+    for invalid in longest.problems(settings) {
+        entry.log().note_invalid(entry.path(), invalid);
+    }
+    if nodes.len() as u64 + count > limit {
+        entry.fault(FaultKind::Refused, format!("at most {limit} nodes are allowed in all (`limits.nodes`)"));
+        return;
+    }
+    let (Some(_), Some(name_at)) = (name, name_at) else { return };
+    for index in 0..count {
+        let name = name_of(&node.name, count, index);
+        if !names.enter(&name, Some(nodes.len()), &name_at) {
+            return;
+        }
+        nodes.push(NodeSpec { name, ..node.clone() });
+    }
+}
+
+fn name_of(name: &str, count: u64, index: u64) -> String {
+    if count == 1 { name.to_owned() } else { format!("{name}-{index}") }
+}
+
+/// What a node offers; kinds that are not known yet become known.
+pub(super) fn read_capacity(cursor: Cursor<'_>, kinds: &mut Kinds) -> Option<Resources> {
+    let mut capacity = Resources::new();
+    cursor.entries(|name, amount| {
+        declare_kind(kinds, name, amount.path(), amount.log());
+        let Some(kind) = kinds.id(name) else { return };
+        if let Some(amount) = amount.amount(kinds.unit(kind)) {
+            capacity.set(kind, amount);
+        }
+    })?;
+    Some(capacity)
+}
+
+pub(super) fn read_labels(cursor: Cursor<'_>) -> Option<BTreeMap<String, String>> {
+    let mut labels = BTreeMap::new();
+    cursor.entries(|key, value| {
+        if let Some(text) = value.text() {
+            labels.insert(key.to_owned(), text.to_owned());
+        }
+    })?;
+    Some(labels)
+}
+
+pub(super) fn read_condition(cursor: Cursor<'_>) -> Option<Condition> {
+    const NAMES: [(&str, Condition); 3] =
+        [("automated", Condition::Automated), ("manual", Condition::Manual), ("broken", Condition::Broken)];
+    if matches!(cursor.value(), Value::Text(text) if text == "removed") {
+        cursor.fault(FaultKind::OutOfRange, REMOVED);
+        return None;
+    }
+    cursor.one_of(&NAMES)
+}
+
+pub(super) fn read_availability(cursor: Cursor<'_>) -> Option<Availability> {
+    const NAMES: [(&str, Availability); 3] =
+        [("active", Availability::Active), ("pause", Availability::Pause), ("drain", Availability::Drain)];
+    cursor.one_of(&NAMES)
+}
+
+pub(super) fn read_liveness(cursor: Cursor<'_>) -> Option<Liveness> {
+    const NAMES: [(&str, Liveness); 3] =
+        [("ready", Liveness::Ready), ("suspect", Liveness::Suspect), ("down", Liveness::Down)];
+    cursor.one_of(&NAMES)
+}

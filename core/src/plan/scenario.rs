@@ -1,0 +1,80 @@
+//! A cluster, its workload and what happens to them, as a dry run needs it: complete and checked.
+
+use crate::settings::Settings;
+use crate::spec::{JobSpec, Liveness, NodePatch, NodeSpec};
+use crate::time::Time;
+
+/// Everything a dry run starts from.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Scenario {
+    /// In effect: the configuration, what the file overrides of it, and every resource kind that a
+    /// node of the file offers.
+    pub settings: Settings,
+    pub now: Time,
+    /// Where to stop; `None` stops when nothing more is decided.
+    pub until: Option<Time>,
+    /// One entry per node: counts are expanded.
+    pub nodes: Vec<NodeSpec>,
+    pub jobs: Vec<ScenarioJob>,
+    pub running: Vec<RunningTasks>,
+    /// In order of time, and of the file where times are equal.
+    pub events: Vec<ScenarioEvent>,
+}
+
+/// A job and when it was submitted.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ScenarioJob {
+    pub spec: JobSpec,
+    pub submitted: Time,
+}
+
+/// Tasks of one role that run when the dry run begins.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunningTasks {
+    /// The position in [`Scenario::jobs`].
+    pub job: usize,
+    pub group: u16,
+    pub role: u16,
+    pub count: u32,
+    /// The position in [`Scenario::nodes`]; `None` leaves the choice to the dry run.
+    pub node: Option<usize>,
+    pub started: Time,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct ScenarioEvent {
+    pub at: Time,
+    pub what: Happening,
+}
+
+/// What happens in the course of a dry run. Jobs and nodes are known by name.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum Happening {
+    /// So many running tasks of the job end well.
+    Finish {
+        job: String,
+        count: u32,
+    },
+    /// A node changes.
+    Node {
+        name: String,
+        patch: NodePatch,
+        liveness: Option<Liveness>,
+    },
+    Submit(Box<ScenarioJob>),
+    Cancel {
+        job: String,
+    },
+}
+
+impl Scenario {
+    /// Tasks of all jobs, also of those that events submit.
+    pub fn tasks(&self) -> u64 {
+        let submitted = self.events.iter().filter_map(|event| match &event.what {
+            Happening::Submit(job) => Some(job.as_ref()),
+            _ => None,
+        });
+        self.jobs.iter().chain(submitted).map(|job| job.spec.tasks()).sum()
+    }
+}

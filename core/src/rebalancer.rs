@@ -1,0 +1,121 @@
+//! The Rebalancer: the imbalance clock. It plans nothing itself; it only says when the gate opens.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::{Broken, Machine, promise};
+use crate::messages::{Outbox, RebalancerMessage, SchedulerMessage, ShareFigure};
+use crate::settings::Settings;
+use crate::time::Time;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Rebalancer {
+    settings: Arc<Settings>,
+    spread: u32,
+    /// Since when the spread has been over the threshold without a break.
+    over_since: Option<Time>,
+    gate_open: bool,
+}
+
+impl Rebalancer {
+    pub fn new(settings: Arc<Settings>) -> Rebalancer {
+        Rebalancer { settings, spread: 0, over_since: None, gate_open: false }
+    }
+
+    pub fn is_gate_open(&self) -> bool {
+        self.gate_open
+    }
+
+    /// Starts or resets the clock as the spread stands against the threshold.
+    fn judge(&mut self, now: Time) {
+        let over = self.settings.rebalance.is_some_and(|rebalance| self.spread > rebalance.threshold);
+        match over {
+            true => self.over_since = self.over_since.or(Some(now)),
+            false => self.over_since = None,
+        }
+    }
+
+    fn opens_at(&self) -> Option<Time> {
+        Some(self.over_since? + self.settings.rebalance?.duration)
+    }
+}
+
+/// The largest distance between a share below and a share above its target, in percent points,
+/// among shares that have work waiting or are above.
+fn spread(figures: &[ShareFigure]) -> u32 {
+    let below = figures.iter().filter(|figure| figure.has_waiting);
+    let most_below = below.map(|figure| figure.target_percent.saturating_sub(figure.held_percent)).max();
+    let most_above = figures.iter().map(|figure| figure.held_percent.saturating_sub(figure.target_percent)).max();
+    most_below.unwrap_or(0) + most_above.unwrap_or(0)
+}
+
+impl Machine for Rebalancer {
+    type Message = RebalancerMessage;
+
+    fn receive(&mut self, now: Time, batch: Vec<RebalancerMessage>, out: &mut Outbox) {
+        for message in batch {
+            match message {
+                RebalancerMessage::Shares(figures) => self.spread = spread(&figures),
+                RebalancerMessage::Settings(settings) => self.settings = settings,
+            }
+        }
+        self.judge(now);
+        let open = self.opens_at().is_some_and(|opens_at| opens_at <= now);
+        if open != self.gate_open {
+            self.gate_open = open;
+            out.scheduler.push(SchedulerMessage::Gate { open });
+        }
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        if self.gate_open { None } else { self.opens_at() }
+    }
+
+    fn check(&self) -> Result<(), Broken> {
+        promise!(8, !self.gate_open || self.over_since.is_some(), "the gate is open without imbalance");
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::RebalanceSettings;
+    use crate::time::Span;
+
+    fn figures(held: u32) -> RebalancerMessage {
+        RebalancerMessage::Shares(vec![
+            ShareFigure { target_percent: 60, held_percent: 100 - held, has_waiting: true },
+            ShareFigure { target_percent: 40, held_percent: held, has_waiting: false },
+        ])
+    }
+
+    fn machine() -> Rebalancer {
+        let rebalance = RebalanceSettings { threshold: 20, duration: Span(100) };
+        Rebalancer::new(Arc::new(Settings { rebalance: Some(rebalance), ..Settings::default() }))
+    }
+
+    #[test]
+    fn the_gate_opens_only_after_imbalance_without_a_break() {
+        let mut rebalancer = machine();
+        let mut out = Outbox::default();
+        rebalancer.receive(Time(0), vec![figures(60)], &mut out);
+        assert_eq!(rebalancer.wake_at(), Some(Time(100)));
+        rebalancer.receive(Time(50), vec![figures(45)], &mut out);
+        assert_eq!(rebalancer.wake_at(), None, "the spread fell back: the clock is reset");
+        rebalancer.receive(Time(60), vec![figures(60)], &mut out);
+        assert!(out.scheduler.is_empty());
+        rebalancer.wake(Time(160), &mut out);
+        assert_eq!(out.scheduler, [SchedulerMessage::Gate { open: true }]);
+        rebalancer.receive(Time(170), vec![figures(40)], &mut out);
+        assert_eq!(out.scheduler[1], SchedulerMessage::Gate { open: false });
+    }
+
+    #[test]
+    fn without_a_threshold_the_gate_stays_closed() {
+        let mut rebalancer = Rebalancer::new(Arc::new(Settings::default()));
+        rebalancer.receive(Time(0), vec![figures(100)], &mut Outbox::default());
+        assert_eq!(rebalancer.wake_at(), None);
+    }
+}

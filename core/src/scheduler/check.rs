@@ -1,0 +1,128 @@
+//! The Scheduler's promises: its view adds up, everything that waits is queued, and nothing that
+//! waits with a closed window would fit anywhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::id::TaskId;
+use crate::machine::{Broken, promise};
+use crate::resources::Resources;
+use crate::spec::Start;
+
+use super::shapes::{Place, ShapeId, ShapeKey};
+use super::{Scheduler, gangs};
+
+impl Scheduler {
+    pub(super) fn check_view(&self) -> Result<(), Broken> {
+        self.check_nodes()?;
+        self.check_queues()?;
+        self.check_nothing_fits()
+    }
+
+    fn check_nodes(&self) -> Result<(), Broken> {
+        let mut chained = 0;
+        for (id, node) in self.nodes.iter() {
+            let (mut free, mut tasks) = (node.view.capacity.clone(), 0);
+            for live in self.live.on_node(node.attempts) {
+                promise!(1, live.node == Some(id), "{} is chained to a wrong node", live.attempt);
+                free -= self.request_of(live.attempt.task);
+                tasks += 1;
+            }
+            chained += tasks;
+            promise!(1, tasks == node.tasks, "{id} counts {} tasks of {tasks}", node.tasks);
+            promise!(1, free == node.free, "{id} has {free:?} free, the view says {:?}", node.free);
+        }
+        let on_nodes = self.live.iter().filter(|live| live.node.is_some()).count();
+        promise!(1, chained as usize == on_nodes, "a charged attempt is on no node");
+        for (kind, sum) in (0..self.settings.kinds.len()).map(|kind| {
+            let kind = crate::resources::KindId(kind as u16);
+            let open = self.nodes.iter().filter(|(_, node)| node.takes_work());
+            (kind, open.map(|(_, node)| i128::from(node.free.get(kind))).sum::<i128>())
+        }) {
+            promise!(1, sum == self.nodes.open_free(kind), "free {kind:?} is summed up wrongly");
+        }
+        Ok(())
+    }
+
+    fn check_queues(&self) -> Result<(), Broken> {
+        let mut expected: BTreeMap<ShapeId, u64> = BTreeMap::new();
+        let mut references: BTreeMap<ShapeId, u32> = BTreeMap::new();
+        let groups = self.jobs.iter().flat_map(|(_, job)| job.groups.iter().flatten());
+        for group in groups {
+            if let Some(gang) = group.gang {
+                *expected.entry(gang).or_default() += gangs::gang_size(&self.shapes.get(gang).key);
+                *references.entry(gang).or_default() += 1;
+                let size = gangs::gang_size(&self.shapes.get(gang).key);
+                promise!(2, group.waiting() == size, "a gang is queued with a wrong size");
+            }
+            for role in &group.roles {
+                *references.entry(role.shape).or_default() += 1;
+                *expected.entry(role.shape).or_default() += u64::from(role.queued);
+                let independent = group.start == Start::Independent && !group.withdrawn;
+                let queued = u64::from(if independent { role.waiting() } else { 0 });
+                promise!(4, u64::from(role.queued) == queued, "waiting tasks are not queued");
+            }
+        }
+        for (id, shape) in self.shapes.iter() {
+            let waiting = expected.get(&id).copied().unwrap_or(0);
+            promise!(4, shape.queue.tasks == waiting, "a shape counts {} of {waiting}", shape.queue.tasks);
+            let idle = shape.place == Place::Idle;
+            promise!(4, idle == (waiting == 0), "a shape with {waiting} waiting tasks is {:?}", shape.place);
+            promise!(4, idle || shape.place == Place::Indexed, "a shape is left {:?}", shape.place);
+            let counted = references.get(&id).copied().unwrap_or(0);
+            promise!(4, shape.references == counted, "a shape counts its references wrongly");
+            promise!(4, counted > 0 || shape.window.is_some(), "an unused shape is kept");
+        }
+        Ok(())
+    }
+
+    fn check_nothing_fits(&self) -> Result<(), Broken> {
+        let blocked = self.shapes.iter().filter(|(_, shape)| shape.place == Place::Indexed);
+        for (_, shape) in blocked.filter(|(_, shape)| shape.window.is_none()) {
+            if let ShapeKey::Task(spec) = &shape.key {
+                let node = self.nodes.first_fit(&spec.request);
+                promise!(5, node.is_none(), "{spec:?} waits although it fits on {node:?}");
+            }
+        }
+        Ok(())
+    }
+
+    /// What the view says is free on each node, to be compared with the ledger.
+    pub fn free_by_node(&self) -> BTreeMap<crate::id::NodeId, Resources> {
+        self.nodes.iter().map(|(id, node)| (id, node.free.clone())).collect()
+    }
+
+    /// Tasks that wait, with closed window, as (group, role, count); atomic groups only as a whole.
+    pub fn startable(&self) -> Vec<(crate::id::GroupId, Vec<(u16, u32)>, bool)> {
+        let mut startable = Vec::new();
+        for (job, view) in self.jobs.iter() {
+            for (index, group) in view.groups.iter().enumerate() {
+                let Some(group) = group.as_ref().filter(|group| !group.withdrawn && group.waiting() > 0) else {
+                    continue;
+                };
+                let id = crate::id::GroupId::new(crate::id::JobId(job), index as u16);
+                let atomic = group.start == Start::Atomic;
+                let closed = |shape: ShapeId| self.shapes.get(shape).window.is_none();
+                let roles = group.roles.iter().enumerate().filter(|(_, role)| role.waiting() > 0);
+                let ready: Vec<(u16, u32)> = match (atomic, group.gang) {
+                    (true, Some(shape)) if closed(shape) => {
+                        roles.map(|(role, view)| (role as u16, view.waiting())).collect()
+                    }
+                    (true, _) => Vec::new(),
+                    (false, _) => roles
+                        .filter(|(_, role)| closed(role.shape))
+                        .map(|(role, view)| (role as u16, view.waiting()))
+                        .collect(),
+                };
+                if !ready.is_empty() {
+                    startable.push((id, ready, atomic));
+                }
+            }
+        }
+        startable
+    }
+
+    /// Tasks the Scheduler believes to be live.
+    pub fn live_tasks(&self) -> BTreeSet<TaskId> {
+        self.live.iter().map(|live| live.attempt.task).collect()
+    }
+}

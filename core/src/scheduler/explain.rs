@@ -1,0 +1,83 @@
+//! Why a group waits, computed from the state as it is when somebody asks.
+
+use crate::explanation::{Explanation, NoRoom, Reason};
+use crate::id::GroupId;
+use crate::resources::Resources;
+use crate::spec::{ShapeSpec, Start};
+
+use super::groups::GroupView;
+use super::Scheduler;
+
+impl Scheduler {
+    /// Why the tasks of this group wait; `None` if the group is not known or finished.
+    pub fn explain(&self, id: GroupId) -> Option<Explanation> {
+        let group = self.group(id)?;
+        let waiting = group.waiting();
+        let reason = self.reason(group);
+        let ahead = if reason == Reason::NotWaiting { 0 } else { self.tasks_ahead_of(id) };
+        Some(Explanation { waiting, ahead, reason, settings: self.settings.version })
+    }
+
+    fn reason(&self, group: &GroupView) -> Reason {
+        let waiting_roles = || group.roles.iter().filter(|role| role.waiting() > 0);
+        let Some(role) = waiting_roles().next() else { return Reason::NotWaiting };
+        if group.start == Start::Atomic {
+            let Some(shape) = group.gang else {
+                return Reason::Stopping { live: u64::from(group.live_count) };
+            };
+            if let Some(window) = self.shapes.get(shape).window {
+                return Reason::Window { closes: window.closes };
+            }
+        } else if let Some(window) = self.shapes.get(role.shape).window {
+            return Reason::Window { closes: window.closes };
+        }
+        // The hardest role speaks for the group: the one for which the fewest nodes would do.
+        let mut reasons: Vec<NoRoom> = waiting_roles().map(|role| self.no_room(&role.spec)).collect();
+        reasons.sort_by_key(|room| room.nodes - room.too_small);
+        let mut room = reasons.swap_remove(0);
+        if group.start == Start::Atomic {
+            room.placeable = self.placeable(group);
+        }
+        match room.too_small == room.nodes {
+            true => Reason::NeverFits(room),
+            false => Reason::NoRoom(room),
+        }
+    }
+
+    fn no_room(&self, shape: &ShapeSpec) -> NoRoom {
+        let mut room = NoRoom::default();
+        let request = &shape.request;
+        for (_, node) in self.nodes.iter() {
+            room.nodes += 1;
+            if !request.fits_in(&node.view.capacity) {
+                room.too_small += 1;
+            } else if !node.takes_work() {
+                room.closed += 1;
+            } else if let Some((kind, _)) = request.lacking_in(&node.free).max_by_key(|(_, missing)| *missing) {
+                room.count_lacking(&self.settings.kinds, kind);
+            }
+        }
+        room.lacking.sort_by(|left, right| (right.1, &left.0).cmp(&(left.1, &right.0)));
+        room
+    }
+
+    /// How many tasks of an atomic group would find room now, each role on its own.
+    fn placeable(&self, group: &GroupView) -> u64 {
+        let places = |request: &Resources, most: u64| -> u64 {
+            let open = self.nodes.iter().filter(|(_, node)| node.takes_work());
+            open.map(|(_, node)| request.copies_in(&node.free, most)).sum::<u64>().min(most)
+        };
+        let waiting = group.roles.iter().filter(|role| role.waiting() > 0);
+        waiting.map(|role| places(&role.spec.request, u64::from(role.waiting()))).sum()
+    }
+
+    /// Waiting tasks of groups that came before this one.
+    fn tasks_ahead_of(&self, id: GroupId) -> u64 {
+        let jobs = self.jobs.iter().take_while(|(job, _)| *job <= id.job().0);
+        let groups = jobs.flat_map(|(job, view)| {
+            let own = job == id.job().0;
+            view.groups.iter().take(if own { id.index() } else { view.groups.len() })
+        });
+        groups.flatten().filter(|group| !group.withdrawn).map(GroupView::waiting).sum()
+    }
+}

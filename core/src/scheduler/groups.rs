@@ -1,0 +1,108 @@
+//! Groups as the Scheduler sees them: how many tasks of each role wait and which run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::collections::{Chain, Paged};
+use crate::id::GroupId;
+use crate::spec::{ShapeSpec, Start};
+
+use super::shapes::ShapeId;
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct JobView {
+    pub(super) groups: Vec<Option<GroupView>>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct GroupView {
+    pub(super) start: Start,
+    pub(super) roles: Vec<RoleView>,
+    /// Attempts the Scheduler has not heard the end of.
+    pub(super) live: Chain,
+    pub(super) live_count: u32,
+    /// Cancelled: nothing of it starts any more.
+    pub(super) withdrawn: bool,
+    /// Finished: it goes as soon as its last release has come in.
+    pub(super) forgotten: bool,
+    /// The shape under which the whole group is queued, if it is atomic and waits.
+    pub(super) gang: Option<ShapeId>,
+}
+
+/// A role's waiting tasks: everything from `fresh` on, and those that came back.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct RoleView {
+    pub(super) shape: ShapeId,
+    pub(super) spec: Arc<ShapeSpec>,
+    tasks: u32,
+    /// The first task that never started.
+    fresh: u32,
+    /// Tasks that wait once more, and the number of their next attempt.
+    pub(super) returned: BTreeMap<u32, u32>,
+    /// How many of the waiting tasks its shape's queue counts.
+    pub(super) queued: u32,
+}
+
+pub(super) fn find(jobs: &Paged<JobView>, id: GroupId) -> Option<&GroupView> {
+    jobs.get(id.job().0)?.groups.get(id.index())?.as_ref()
+}
+
+pub(super) fn find_mut(jobs: &mut Paged<JobView>, id: GroupId) -> Option<&mut GroupView> {
+    jobs.get_mut(id.job().0)?.groups.get_mut(id.index())?.as_mut()
+}
+
+impl JobView {
+    pub(super) fn insert(&mut self, index: usize, group: GroupView) {
+        if self.groups.len() <= index {
+            self.groups.resize_with(index + 1, || None);
+        }
+        assert!(self.groups[index].is_none(), "a group arrives once");
+        self.groups[index] = Some(group);
+    }
+}
+
+impl GroupView {
+    pub(super) fn new(start: Start, roles: Vec<RoleView>) -> GroupView {
+        let live = Chain::default();
+        GroupView { start, roles, live, live_count: 0, withdrawn: false, forgotten: false, gang: None }
+    }
+
+    pub(super) fn waiting(&self) -> u64 {
+        self.roles.iter().map(|role| u64::from(role.waiting())).sum()
+    }
+}
+
+impl RoleView {
+    pub(super) fn new(shape: ShapeId, spec: Arc<ShapeSpec>, tasks: u32, adopted: u32) -> RoleView {
+        RoleView { shape, spec, tasks, fresh: adopted.min(tasks), returned: BTreeMap::new(), queued: 0 }
+    }
+
+    pub(super) fn waiting(&self) -> u32 {
+        self.tasks - self.fresh + self.returned.len() as u32
+    }
+
+    /// The next queued task to start and the number of its attempt.
+    pub(super) fn take_queued(&mut self) -> (u32, u32) {
+        self.queued -= 1;
+        self.take()
+    }
+
+    /// The next task to start and the number of its attempt: those that came back go first.
+    pub(super) fn take(&mut self) -> (u32, u32) {
+        match self.returned.pop_first() {
+            Some((index, number)) => (index, number),
+            None => {
+                assert!(self.fresh < self.tasks, "only waiting tasks are taken");
+                self.fresh += 1;
+                (self.fresh - 1, 1)
+            }
+        }
+    }
+
+    pub(super) fn abandon_waiting(&mut self) {
+        self.fresh = self.tasks;
+        self.returned.clear();
+    }
+}

@@ -1,0 +1,95 @@
+//! The attempts the Scheduler has planned and not heard the end of, by slot. It hands out the
+//! slots that every machine then uses as the place of its own record.
+
+use serde::{Deserialize, Serialize};
+
+use crate::collections::{Chain, Links};
+use crate::id::{Attempt, NodeId, Slot, TaskId};
+use crate::time::Time;
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct LiveTable {
+    entries: Vec<Option<LiveView>>,
+    /// Slots to be used again, last in first out.
+    vacant: Vec<Slot>,
+    by_node: Links,
+    by_group: Links,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct LiveView {
+    pub(super) attempt: Attempt,
+    /// `None` once the node was removed while the placement was on its way.
+    pub(super) node: Option<NodeId>,
+    pub(super) since: Time,
+    /// It was told to stop.
+    pub(super) stopping: bool,
+}
+
+impl LiveTable {
+    /// Enters a new attempt and gives it a slot.
+    pub(super) fn insert(&mut self, task: TaskId, number: u32, node: NodeId, since: Time) -> Attempt {
+        let slot = self.vacant.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            Slot(self.entries.len() as u32 - 1)
+        });
+        let attempt = Attempt { task, number, slot };
+        self.entries[slot.index()] = Some(LiveView { attempt, node: Some(node), since, stopping: false });
+        attempt
+    }
+
+    pub(super) fn get(&self, slot: Slot) -> Option<&LiveView> {
+        self.entries.get(slot.index())?.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut LiveView> {
+        self.entries.get_mut(slot.index())?.as_mut()
+    }
+
+    /// Takes an attempt out, if it is the live one of its slot. The caller unlinks it.
+    pub(super) fn remove(&mut self, attempt: Attempt) -> Option<LiveView> {
+        let entry = self.entries.get_mut(attempt.slot.index())?;
+        let live = entry.take_if(|live| live.attempt == attempt)?;
+        self.vacant.push(attempt.slot);
+        Some(live)
+    }
+
+    /// The node of this attempt is gone: there is nothing to give back to.
+    pub(super) fn leave_node(&mut self, slot: Slot) {
+        self.get_mut(slot).expect("the attempt is live").node = None;
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &LiveView> {
+        self.entries.iter().flatten()
+    }
+
+    pub(super) fn link_node(&mut self, chain: &mut Chain, slot: Slot) {
+        self.by_node.push(chain, slot.0);
+    }
+
+    pub(super) fn unlink_node(&mut self, chain: &mut Chain, slot: Slot) {
+        self.by_node.remove(chain, slot.0);
+    }
+
+    pub(super) fn link_group(&mut self, chain: &mut Chain, slot: Slot) {
+        self.by_group.push(chain, slot.0);
+    }
+
+    pub(super) fn unlink_group(&mut self, chain: &mut Chain, slot: Slot) {
+        self.by_group.remove(chain, slot.0);
+    }
+
+    /// The attempts on a node, newest first.
+    pub(super) fn on_node(&self, chain: Chain) -> impl Iterator<Item = &LiveView> {
+        self.by_node.iter(chain).map(|slot| self.linked(slot))
+    }
+
+    /// The attempts of a group, newest first.
+    pub(super) fn of_group(&self, chain: Chain) -> impl Iterator<Item = &LiveView> {
+        self.by_group.iter(chain).map(|slot| self.linked(slot))
+    }
+
+    fn linked(&self, slot: u32) -> &LiveView {
+        self.entries[slot as usize].as_ref().expect("chained attempts are live")
+    }
+}

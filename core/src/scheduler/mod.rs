@@ -1,0 +1,423 @@
+//! The Scheduler: who runs where, decided the moment something happened that can matter.
+//!
+//! Work happens on messages and closing windows only. Everything that waits is indexed by what
+//! blocks it: a shape whose window is open waits for a deadline, every other shape waits because
+//! no node has room for it. So a turn looks at shapes that just arrived or whose window closed,
+//! at nodes that just gained room, and at nothing else.
+//!
+//! The policy is the plainest that is fair: first come, first served; what does not fit is skipped;
+//! each task goes to the node with the fewest tasks among those that have room.
+
+mod check;
+mod explain;
+mod gangs;
+mod groups;
+mod live;
+mod nodes;
+mod plan;
+mod queue;
+mod shapes;
+mod windows;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::collections::Paged;
+use crate::id::{Attempt, GroupId, NodeId, Slot, TaskId};
+use crate::machine::{Broken, Machine};
+use crate::messages::{
+    Answer, ClusterMessage, GroupArrival, NodeNews, Outbox, Refusal, Released, ReturnedTask,
+    SchedulerMessage, StopOrder, Withdrawal,
+};
+use crate::mutation::{self, Mutation};
+use crate::outcome::StopCause;
+use crate::resources::Resources;
+use crate::settings::Settings;
+use crate::spec::Start;
+use crate::time::Time;
+
+use groups::{GroupView, JobView, RoleView};
+use live::LiveTable;
+use nodes::Nodes;
+use plan::{Adoption, Turn};
+use queue::Entry;
+use shapes::{Place, ShapeId, ShapeKey, Shapes};
+
+pub use gangs::role_order;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Scheduler {
+    settings: Arc<Settings>,
+    nodes: Nodes,
+    shapes: Shapes,
+    jobs: Paged<JobView>,
+    live: LiveTable,
+    last_plan: u64,
+    gate_open: bool,
+}
+
+impl Scheduler {
+    pub fn new(settings: Arc<Settings>) -> Scheduler {
+        let width = settings.kinds.len();
+        Scheduler {
+            settings,
+            nodes: Nodes::new(width),
+            shapes: Shapes::new(width),
+            jobs: Paged::default(),
+            live: LiveTable::default(),
+            last_plan: 0,
+            gate_open: false,
+        }
+    }
+
+    /// Tasks that wait for a place.
+    pub fn waiting_tasks(&self) -> u64 {
+        self.shapes.iter().map(|(_, shape)| shape.queue.tasks).sum()
+    }
+
+    fn group(&self, id: GroupId) -> Option<&GroupView> {
+        groups::find(&self.jobs, id)
+    }
+
+    fn group_mut(&mut self, id: GroupId) -> Option<&mut GroupView> {
+        self.jobs.get_mut(id.job().0)?.groups.get_mut(id.index())?.as_mut()
+    }
+
+    fn new_group(&mut self, now: Time, arrival: GroupArrival, turn: &mut Turn) {
+        let id = arrival.group;
+        let mut roles = Vec::with_capacity(arrival.roles.len());
+        for (index, role) in arrival.roles.into_iter().enumerate() {
+            let shape = self.shapes.intern(ShapeKey::Task(Arc::clone(&role.shape)));
+            self.shapes.get_mut(shape).references += 1;
+            let entry = Entry { group: id, role: index as u16 };
+            let mut adopted = 0;
+            for (node, tasks) in role.adopted {
+                turn.adopt(Adoption { entry, node, first: adopted, tasks });
+                adopted += tasks;
+            }
+            roles.push(RoleView::new(shape, role.shape, role.tasks, adopted));
+        }
+        let job = match self.jobs.get_mut(id.job().0) {
+            Some(job) => job,
+            None => self.jobs.insert(id.job().0, JobView::default()),
+        };
+        job.insert(id.index(), GroupView::new(arrival.start, roles));
+        self.enqueue_group(now, id);
+    }
+
+    /// Queues everything of a group that waits and is not queued yet.
+    fn enqueue_group(&mut self, now: Time, id: GroupId) {
+        let group = groups::find(&self.jobs, id).expect("only groups that are there are queued");
+        if group.waiting() == 0 || group.withdrawn {
+            return;
+        }
+        match group.start {
+            Start::Atomic => {
+                let shape = self.enqueue_gang(id);
+                self.arrived(now, shape);
+            }
+            Start::Independent => {
+                for role in 0..group.roles.len() {
+                    self.enqueue_role(now, Entry { group: id, role: role as u16 });
+                }
+            }
+        }
+    }
+
+    fn enqueue_role(&mut self, now: Time, entry: Entry) {
+        let group = groups::find_mut(&mut self.jobs, entry.group).expect("the caller has seen the group");
+        let role = &mut group.roles[usize::from(entry.role)];
+        let (shape, added) = (role.shape, role.waiting() - role.queued);
+        if added == 0 {
+            return;
+        }
+        role.queued += added;
+        self.shapes.get_mut(shape).queue.add(entry, u64::from(added));
+        self.arrived(now, shape);
+    }
+
+    fn take_back(&mut self, now: Time, tasks: Vec<ReturnedTask>) {
+        let mut groups: Vec<GroupId> = Vec::new();
+        for ReturnedTask { task, number } in tasks {
+            let Some(group) = self.group_mut(task.group) else { continue };
+            group.roles[usize::from(task.role)].returned.insert(task.index, number);
+            if groups.last() != Some(&task.group) {
+                groups.push(task.group);
+            }
+        }
+        for group in groups {
+            self.enqueue_group(now, group);
+        }
+    }
+
+    /// Cancels a group: nothing of it waits any more, and ClusterState ends what is live of it,
+    /// behind every commit that is on its way.
+    fn withdraw(&mut self, id: GroupId, out: &mut Outbox) {
+        let Some(group) = groups::find_mut(&mut self.jobs, id) else { return };
+        group.withdrawn = true;
+        let attempts = self.live.of_group(group.live).map(|live| live.attempt).collect();
+        let nothing_waits = group.waiting() == 0;
+        self.dequeue_group(id);
+        if nothing_waits && mutation::active(Mutation::SkipWithdrawal) {
+            return;
+        }
+        out.withdrawal(Withdrawal { group: id, attempts });
+    }
+
+    fn dequeue_group(&mut self, id: GroupId) {
+        if self.group(id).is_some_and(|group| group.gang.is_some()) {
+            self.dequeue_gang(id);
+        }
+        let group = groups::find_mut(&mut self.jobs, id).expect("the caller has seen the group");
+        let mut shapes = Vec::with_capacity(group.roles.len());
+        for role in &mut group.roles {
+            role.abandon_waiting();
+            let queued = std::mem::take(&mut role.queued);
+            if queued > 0 {
+                self.shapes.get_mut(role.shape).queue.tasks -= u64::from(queued);
+                shapes.push(role.shape);
+            }
+        }
+        for shape in shapes {
+            self.shapes.settle(shape, &self.jobs);
+        }
+    }
+
+    /// Stops what still runs of an atomic group that lost a member.
+    fn break_group(&mut self, id: GroupId, out: &mut Outbox) {
+        let Some(group) = self.group(id) else { return };
+        let slots: Vec<_> = self.live.of_group(group.live).map(|live| live.attempt.slot).collect();
+        for slot in slots {
+            self.stop(slot, StopCause::GroupBroken, out);
+        }
+    }
+
+    fn stop(&mut self, slot: Slot, cause: StopCause, out: &mut Outbox) {
+        let live = self.live.get_mut(slot).expect("only live attempts are stopped");
+        if !live.stopping {
+            live.stopping = true;
+            out.stop(StopOrder { attempt: live.attempt, cause });
+        }
+    }
+
+    fn forget(&mut self, id: GroupId) {
+        if let Some(group) = self.group_mut(id) {
+            group.forgotten = true;
+            self.drop_group_when_clear(id);
+        }
+    }
+
+    /// A forgotten group stays until the releases that are on their way have come in.
+    fn drop_group_when_clear(&mut self, id: GroupId) {
+        let Some(group) = self.group(id) else { return };
+        if !group.forgotten || group.live_count > 0 {
+            return;
+        }
+        self.dequeue_group(id);
+        let job = self.jobs.get_mut(id.job().0).expect("the group is there");
+        let group = job.groups[id.index()].take().expect("the group is there");
+        if job.groups.iter().all(Option::is_none) {
+            self.jobs.remove(id.job().0);
+        }
+        for role in group.roles {
+            self.shapes.release(role.shape);
+        }
+    }
+
+    fn node_news(&mut self, news: NodeNews, turn: &mut Turn, out: &mut Outbox) {
+        let NodeNews { node, view } = news;
+        match view {
+            None => {
+                for slot in self.nodes.remove(node, &self.live) {
+                    self.live.leave_node(slot);
+                }
+            }
+            Some(view) => {
+                self.nodes.update(node, view);
+                self.relieve(node, out);
+                turn.touch(node);
+            }
+        }
+    }
+
+    /// A node whose capacity shrank below what runs there: stops the newest attempts that hold
+    /// what is lacking, until the rest fits.
+    fn relieve(&mut self, node: NodeId, out: &mut Outbox) {
+        let Some(entry) = self.nodes.get(node) else { return };
+        let mut free = entry.free.clone();
+        if !free.has_negative() {
+            return;
+        }
+        let (stopping, running): (Vec<_>, Vec<_>) =
+            self.live.on_node(entry.attempts).map(|live| live.attempt).partition(|attempt| {
+                self.live.get(attempt.slot).is_some_and(|live| live.stopping)
+            });
+        for attempt in stopping {
+            free += self.request_of(attempt.task);
+        }
+        for attempt in running {
+            if !free.has_negative() {
+                return;
+            }
+            let request = self.request_of(attempt.task);
+            if request.iter().any(|(kind, _)| free.get(kind) < 0) {
+                free += request;
+                self.stop(attempt.slot, StopCause::CapacityLoss, out);
+            }
+        }
+    }
+
+    fn request_of(&self, task: TaskId) -> &Resources {
+        let group = self.group(task.group).expect("a group outlives its attempts");
+        &group.roles[usize::from(task.role)].spec.request
+    }
+
+    fn released(&mut self, released: Released) {
+        let id = released.attempt.task.group;
+        if self.end_live(released.attempt) {
+            self.drop_group_when_clear(id);
+        }
+    }
+
+    /// Takes an attempt out of the view and gives back what it was charged; false if unknown.
+    fn end_live(&mut self, attempt: Attempt) -> bool {
+        let Some(live) = self.live.remove(attempt) else { return false };
+        let group = groups::find_mut(&mut self.jobs, attempt.task.group).expect("a group outlives its attempts");
+        group.live_count -= 1;
+        self.live.unlink_group(&mut group.live, attempt.slot);
+        if let Some(node) = live.node {
+            let request = &group.roles[usize::from(attempt.task.role)].spec.request;
+            self.nodes.unlink(node, attempt.slot, &mut self.live);
+            self.nodes.give_back(node, request);
+        }
+        true
+    }
+
+    /// Refused placements: refund them and look for other places at once.
+    fn conflict(&mut self, attempts: Vec<Attempt>, turn: &mut Turn) {
+        let mut groups: Vec<GroupId> = Vec::new();
+        for attempt in attempts {
+            if mutation::active(Mutation::KeepChargeOnConflict) {
+                continue;
+            }
+            let node = self.live.get(attempt.slot).and_then(|live| live.node);
+            if !self.end_live(attempt) {
+                continue;
+            }
+            node.into_iter().for_each(|node| turn.touch(node));
+            let id = attempt.task.group;
+            let group = self.group_mut(id).expect("a group outlives its attempts");
+            if !group.withdrawn {
+                let role = &mut group.roles[usize::from(attempt.task.role)];
+                role.returned.insert(attempt.task.index, attempt.number + 1);
+            }
+            if groups.last() != Some(&id) {
+                groups.push(id);
+            }
+        }
+        for id in groups {
+            for shape in self.requeue_at_once(id) {
+                self.shapes.move_to(shape, Place::Open, &self.jobs);
+            }
+            self.drop_group_when_clear(id);
+        }
+    }
+
+    fn requeue_at_once(&mut self, id: GroupId) -> Vec<ShapeId> {
+        let group = groups::find_mut(&mut self.jobs, id).expect("the caller has seen the group");
+        if group.withdrawn || group.waiting() == 0 {
+            return Vec::new();
+        }
+        if group.start == Start::Atomic {
+            return vec![self.enqueue_gang(id)];
+        }
+        let mut shapes = Vec::new();
+        for (index, role) in group.roles.iter_mut().enumerate() {
+            let added = role.waiting() - role.queued;
+            if added > 0 {
+                role.queued += added;
+                let entry = Entry { group: id, role: index as u16 };
+                self.shapes.get_mut(role.shape).queue.add(entry, u64::from(added));
+                shapes.push(role.shape);
+            }
+        }
+        shapes
+    }
+
+    fn change_settings(&mut self, settings: Arc<Settings>) {
+        let widened = settings.kinds.len() != self.settings.kinds.len();
+        self.settings = settings;
+        if widened {
+            self.rebuild();
+        }
+    }
+
+    fn handle(&mut self, now: Time, message: SchedulerMessage, turn: &mut Turn, out: &mut Outbox) {
+        match message {
+            SchedulerMessage::NewGroups(groups) => {
+                groups.into_iter().for_each(|group| self.new_group(now, group, turn));
+            }
+            SchedulerMessage::Return(tasks) => self.take_back(now, tasks),
+            SchedulerMessage::Withdraw(groups) => {
+                groups.into_iter().for_each(|group| self.withdraw(group, out));
+            }
+            SchedulerMessage::Break(groups) => {
+                groups.into_iter().for_each(|group| self.break_group(group, out));
+            }
+            SchedulerMessage::Forget(groups) => groups.into_iter().for_each(|group| self.forget(group)),
+            SchedulerMessage::Nodes(news) => {
+                news.into_iter().for_each(|news| self.node_news(news, turn, out));
+            }
+            SchedulerMessage::Released(list) => list.into_iter().for_each(|one| self.released(one)),
+            SchedulerMessage::Pending { sequence, nodes } => {
+                turn.seen = Some(sequence);
+                nodes.into_iter().for_each(|node| turn.touch(node));
+            }
+            SchedulerMessage::Committed { plan } => debug_assert!(plan <= self.last_plan),
+            SchedulerMessage::Conflict(attempts) => self.conflict(attempts, turn),
+            SchedulerMessage::Gate { open } => self.gate_open = open,
+            SchedulerMessage::Settings(settings) => self.change_settings(settings),
+            SchedulerMessage::Explain { ticket, group } => match self.explain(group) {
+                Some(explanation) => out.reply(ticket, Answer::Explained(Box::new(explanation))),
+                None => out.refuse(ticket, Refusal::UnknownGroup(group.job())),
+            },
+        }
+    }
+}
+
+impl Machine for Scheduler {
+    type Message = SchedulerMessage;
+
+    fn receive(&mut self, now: Time, batch: Vec<SchedulerMessage>, out: &mut Outbox) {
+        let mut turn = Turn::new(now);
+        for message in batch {
+            self.handle(now, message, &mut turn, out);
+        }
+        self.close_due_windows(now);
+        self.plan(&mut turn);
+        if let Some(plan) = turn.into_plan(&mut self.last_plan) {
+            out.cluster.push(ClusterMessage::Commit(plan));
+        }
+        if let Some(sequence) = turn.seen {
+            out.cluster.push(ClusterMessage::Seen { sequence });
+        }
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.shapes.next_window_close()
+    }
+
+    fn rebuild(&mut self) {
+        let width = self.settings.kinds.len();
+        self.nodes.rebuild(width);
+        self.shapes.rebuild(width, &self.jobs);
+    }
+
+    fn check(&self) -> Result<(), Broken> {
+        self.check_view()
+    }
+}
+
+#[cfg(test)]
+mod tests;

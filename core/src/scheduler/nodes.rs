@@ -1,0 +1,183 @@
+//! The Scheduler's view of the nodes: what each offers, what the Scheduler has charged to it, and
+//! the index that finds the node with the fewest tasks among those with room.
+
+use serde::{Deserialize, Serialize};
+
+use crate::collections::{Chain, FitTree};
+use crate::id::{NodeId, Slot};
+use crate::messages::NodeView;
+use crate::resources::{KindId, Resources};
+
+use super::live::LiveTable;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Nodes {
+    entries: Vec<Option<NodeEntry>>,
+    /// Nodes that take work, by (tasks, id), with what is free on them.
+    #[serde(skip, default = "empty_index")]
+    index: FitTree<u64>,
+    /// The sum of what is free on indexed nodes, by kind.
+    #[serde(skip)]
+    open_free: Vec<i128>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct NodeEntry {
+    pub(super) view: NodeView,
+    /// Capacity minus everything charged, also what is still on its way to the ledger.
+    pub(super) free: Resources,
+    pub(super) tasks: u32,
+    pub(super) attempts: Chain,
+}
+
+fn empty_index() -> FitTree<u64> {
+    FitTree::new(u64::MAX, 0)
+}
+
+impl NodeEntry {
+    /// Whether new work may be put here, room permitting. A deficit of any kind closes the node.
+    pub(super) fn takes_work(&self) -> bool {
+        self.view.open && !self.free.has_negative()
+    }
+}
+
+impl Nodes {
+    pub(super) fn new(width: usize) -> Nodes {
+        Nodes { entries: Vec::new(), index: FitTree::new(u64::MAX, width), open_free: vec![0; width] }
+    }
+
+    pub(super) fn rebuild(&mut self, width: usize) {
+        self.index = FitTree::new(u64::MAX, width);
+        self.open_free = vec![0; width];
+        for index in 0..self.entries.len() {
+            self.enter(NodeId(index as u32));
+        }
+    }
+
+    pub(super) fn get(&self, id: NodeId) -> Option<&NodeEntry> {
+        self.entries.get(id.index())?.as_ref()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (NodeId, &NodeEntry)> {
+        let entries = self.entries.iter().enumerate();
+        entries.filter_map(|(index, entry)| entry.as_ref().map(|entry| (NodeId(index as u32), entry)))
+    }
+
+    /// Takes in what ClusterState says of a node; what is charged to it stays charged.
+    pub(super) fn update(&mut self, id: NodeId, view: NodeView) {
+        if self.entries.len() <= id.index() {
+            self.entries.resize_with(id.index() + 1, || None);
+        }
+        self.leave(id);
+        match &mut self.entries[id.index()] {
+            Some(entry) => {
+                entry.free -= &entry.view.capacity;
+                entry.free += &view.capacity;
+                entry.view = view;
+            }
+            vacant => {
+                let free = view.capacity.clone();
+                *vacant = Some(NodeEntry { view, free, tasks: 0, attempts: Chain::default() });
+            }
+        }
+        self.enter(id);
+    }
+
+    /// Drops a node and names the attempts whose placements on it are still on their way.
+    pub(super) fn remove(&mut self, id: NodeId, live: &LiveTable) -> Vec<Slot> {
+        if self.get(id).is_none() {
+            return Vec::new();
+        }
+        self.leave(id);
+        let entry = self.entries[id.index()].take().expect("checked above");
+        live.on_node(entry.attempts).map(|live| live.attempt.slot).collect()
+    }
+
+    /// Takes room on a node for one task.
+    pub(super) fn take(&mut self, id: NodeId, request: &Resources) {
+        self.change(id, |entry| {
+            entry.free -= request;
+            entry.tasks += 1;
+        });
+    }
+
+    /// Gives back the room of one task.
+    pub(super) fn give_back(&mut self, id: NodeId, request: &Resources) {
+        self.change(id, |entry| {
+            entry.free += request;
+            entry.tasks -= 1;
+        });
+    }
+
+    /// Chains an attempt to its node; the answer is the node's eligibility version.
+    pub(super) fn link(&mut self, id: NodeId, slot: Slot, live: &mut LiveTable) -> u64 {
+        let entry = self.entries[id.index()].as_mut().expect("work is bound to a node that is there");
+        live.link_node(&mut entry.attempts, slot);
+        entry.view.version
+    }
+
+    pub(super) fn unlink(&mut self, id: NodeId, slot: Slot, live: &mut LiveTable) {
+        let entry = self.entries[id.index()].as_mut().expect("a node outlives its attempts");
+        live.unlink_node(&mut entry.attempts, slot);
+    }
+
+    /// The node with the fewest tasks that has room for this; ties go to the smaller id.
+    pub(super) fn first_fit(&self, request: &Resources) -> Option<NodeId> {
+        self.index.first_fit(request.amounts()).map(|index| NodeId(index as u32))
+    }
+
+    /// An upper bound on how many such requests fit on all nodes together.
+    pub(super) fn places_at_most(&self, request: &Resources) -> u64 {
+        if self.index.min_key().is_none() {
+            return 0;
+        }
+        let by_kind = request.iter().map(|(kind, amount)| self.open_free(kind) / i128::from(amount));
+        by_kind.min().map_or(u64::MAX, |places| places.clamp(0, i128::from(u64::MAX)) as u64)
+    }
+
+    pub(super) fn open_free(&self, kind: KindId) -> i128 {
+        self.open_free.get(usize::from(kind.0)).copied().unwrap_or(0)
+    }
+
+    fn change(&mut self, id: NodeId, change: impl FnOnce(&mut NodeEntry)) {
+        let entry = self.entries[id.index()].as_mut().expect("the caller has seen the node");
+        let before = entry.free.clone();
+        let was_indexed = entry.takes_work();
+        change(entry);
+        if was_indexed {
+            add(&mut self.open_free, &before, -1);
+        }
+        if entry.takes_work() {
+            add(&mut self.open_free, &entry.free, 1);
+            self.index.set(id.index(), key(id, entry.tasks), entry.free.amounts());
+        } else if was_indexed {
+            self.index.remove(id.index());
+        }
+    }
+
+    fn enter(&mut self, id: NodeId) {
+        let Some(entry) = self.entries[id.index()].as_ref() else { return };
+        if entry.takes_work() {
+            add(&mut self.open_free, &entry.free, 1);
+            self.index.set(id.index(), key(id, entry.tasks), entry.free.amounts());
+        }
+    }
+
+    fn leave(&mut self, id: NodeId) {
+        let Some(entry) = self.entries[id.index()].as_ref() else { return };
+        if entry.takes_work() {
+            add(&mut self.open_free, &entry.free, -1);
+            self.index.remove(id.index());
+        }
+    }
+}
+
+fn key(id: NodeId, tasks: u32) -> u64 {
+    u64::from(tasks) << u32::BITS | u64::from(id.0)
+}
+
+fn add(sums: &mut [i128], amounts: &Resources, sign: i128) {
+    for (sum, amount) in sums.iter_mut().zip(amounts.amounts()) {
+        *sum += sign * i128::from(*amount);
+    }
+}

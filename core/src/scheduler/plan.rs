@@ -1,0 +1,245 @@
+//! One turn of planning: everything that arrived, closed or gained room, together, in order.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use crate::id::{NodeId, TaskId};
+use crate::messages::{Placement, Plan, PlanPart};
+use crate::spec::ShapeSpec;
+use crate::time::Time;
+
+use super::groups::{self, GroupView};
+use super::live::LiveTable;
+use super::nodes::Nodes;
+use super::queue::Entry;
+use super::shapes::{Place, ShapeId, ShapeKey};
+use super::Scheduler;
+
+/// What a turn collects before it plans, and what it decides.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) now: Time,
+    /// Nodes that may have gained room.
+    touched: Vec<NodeId>,
+    /// The last pending sequence taken in.
+    pub(super) seen: Option<u64>,
+    adopted: Vec<Adoption>,
+    parts: Vec<PlanPart>,
+    placements: Vec<Placement>,
+    /// The role of the last part, while it can still be extended.
+    last: Option<Entry>,
+}
+
+/// Tasks of a role that run already, from this index on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Adoption {
+    pub(super) entry: Entry,
+    pub(super) node: NodeId,
+    pub(super) first: u32,
+    pub(super) tasks: u32,
+}
+
+/// The first waiting shape for which a node has room. Shapes in order of arrival, then nodes by
+/// tasks and id: the derived order is the order of service.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Candidate {
+    order: u64,
+    shape: ShapeId,
+    tasks: u32,
+    node: NodeId,
+}
+
+impl Turn {
+    pub(super) fn new(now: Time) -> Turn {
+        Turn {
+            now,
+            touched: Vec::new(),
+            seen: None,
+            adopted: Vec::new(),
+            parts: Vec::new(),
+            placements: Vec::new(),
+            last: None,
+        }
+    }
+
+    pub(super) fn touch(&mut self, node: NodeId) {
+        self.touched.push(node);
+    }
+
+    pub(super) fn adopt(&mut self, adoption: Adoption) {
+        self.adopted.push(adoption);
+    }
+
+    /// Begins a part of its own, to which placements of one role are added.
+    pub(super) fn begin_part(&mut self, shape: &Arc<ShapeSpec>, atomic: bool, adopted: bool) {
+        let shape = Arc::clone(shape);
+        self.parts.push(PlanPart { shape, count: 0, atomic, bound_to_next: false, adopted });
+        self.last = None;
+    }
+
+    /// The part before the next one belongs to the same atomic group.
+    pub(super) fn bind_last_to_next(&mut self) {
+        self.parts.last_mut().expect("a part was begun").bound_to_next = true;
+    }
+
+    pub(super) fn add(&mut self, placement: Placement) {
+        self.parts.last_mut().expect("a part was begun").count += 1;
+        self.placements.push(placement);
+    }
+
+    fn continue_part(&mut self, entry: Entry, shape: &Arc<ShapeSpec>) {
+        if self.last != Some(entry) {
+            self.begin_part(shape, false, false);
+            self.last = Some(entry);
+        }
+    }
+
+    pub(super) fn into_plan(&mut self, last_plan: &mut u64) -> Option<Plan> {
+        if self.placements.is_empty() {
+            return None;
+        }
+        *last_plan += 1;
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.retain(|part| part.count > 0);
+        let placements = std::mem::take(&mut self.placements);
+        Some(Plan { number: *last_plan, parts, placements })
+    }
+}
+
+impl Scheduler {
+    /// Serves, in order of arrival, the shapes that are open (anywhere there is room) and the
+    /// indexed shapes to which a touched node matters (on that node), until nothing more fits.
+    /// Each step places something, exhausts a shape or parks one, so the turn ends.
+    pub(super) fn plan(&mut self, turn: &mut Turn) {
+        self.adopt(turn);
+        let mut touched = std::mem::take(&mut turn.touched);
+        touched.sort_unstable();
+        touched.dedup();
+        let mut candidates: BinaryHeap<Reverse<Candidate>> =
+            touched.into_iter().filter_map(|node| self.candidate(node)).map(Reverse).collect();
+        loop {
+            let near = candidates.peek().map(|Reverse(candidate)| *candidate);
+            match (self.shapes.first_open(), near) {
+                (None, None) => break,
+                (Some((order, shape)), near) if near.is_none_or(|near| order <= near.order) => {
+                    self.serve_anywhere(shape, turn);
+                }
+                (_, near) => {
+                    candidates.pop();
+                    let near = near.expect("the other arms cover its absence");
+                    self.serve_on_node(near, turn);
+                    candidates.extend(self.candidate(near.node).map(Reverse));
+                }
+            }
+        }
+        self.shapes.unpark(&self.jobs);
+    }
+
+    fn candidate(&self, node: NodeId) -> Option<Candidate> {
+        let entry = self.nodes.get(node).filter(|entry| entry.takes_work())?;
+        let (order, shape) = self.shapes.first_touched_by(&entry.free)?;
+        Some(Candidate { order, shape, tasks: entry.tasks, node })
+    }
+
+    fn serve_anywhere(&mut self, shape: ShapeId, turn: &mut Turn) {
+        let entry = self.shapes.head(shape, &self.jobs).expect("an open shape has something waiting");
+        let is_gang = matches!(self.shapes.get(shape).key, ShapeKey::Gang(_));
+        let all_placed = match is_gang {
+            false => self.place_role(entry, turn),
+            true => self.place_gang(entry.group, turn),
+        };
+        let place = if all_placed { Place::Open } else { Place::Parked };
+        self.shapes.move_to(shape, place, &self.jobs);
+        if is_gang && all_placed {
+            self.shapes.release(shape);
+        }
+    }
+
+    /// Places the waiting tasks of a role, each on the node with the fewest tasks that has room;
+    /// false if one found none.
+    fn place_role(&mut self, entry: Entry, turn: &mut Turn) -> bool {
+        let group = groups::find_mut(&mut self.jobs, entry.group).expect("a queued group is there");
+        let role = usize::from(entry.role);
+        turn.continue_part(entry, &group.roles[role].spec);
+        let queue = &mut self.shapes.get_mut(group.roles[role].shape).queue;
+        while group.roles[role].queued > 0 {
+            let Some(node) = self.nodes.first_fit(&group.roles[role].spec.request) else { return false };
+            queue.tasks -= 1;
+            let (index, number) = group.roles[role].take_queued();
+            self.nodes.take(node, &group.roles[role].spec.request);
+            bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number, node }, turn);
+        }
+        true
+    }
+
+    /// Places one task of the candidate's shape on the candidate's node, if both are as they were.
+    fn serve_on_node(&mut self, candidate: Candidate, turn: &mut Turn) {
+        let Candidate { order, shape, tasks, node } = candidate;
+        let unchanged = self.nodes.get(node).is_some_and(|entry| entry.tasks == tasks)
+            && self.shapes.is_indexed(shape, order);
+        if !unchanged {
+            return;
+        }
+        if let ShapeKey::Gang(_) = self.shapes.get(shape).key {
+            // A gang needs more than this node. One that still collects waits for its window.
+            let collecting = self.shapes.get(shape).window.is_some();
+            let place = if collecting { Place::Parked } else { Place::Open };
+            return self.shapes.move_to(shape, place, &self.jobs);
+        }
+        let entry = self.shapes.head(shape, &self.jobs).expect("an indexed shape has something waiting");
+        self.shapes.get_mut(shape).queue.tasks -= 1;
+        let group = groups::find_mut(&mut self.jobs, entry.group).expect("a queued group is there");
+        let role = &mut group.roles[usize::from(entry.role)];
+        turn.continue_part(entry, &role.spec);
+        let (index, number) = role.take_queued();
+        self.nodes.take(node, &role.spec.request);
+        bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number, node }, turn);
+        self.shapes.settle(shape, &self.jobs);
+    }
+
+    /// Enters tasks that run already where they are.
+    fn adopt(&mut self, turn: &mut Turn) {
+        for Adoption { entry, node, first, tasks } in std::mem::take(&mut turn.adopted) {
+            let group = groups::find_mut(&mut self.jobs, entry.group).expect("an adopted group is there");
+            let role = &mut group.roles[usize::from(entry.role)];
+            if self.nodes.get(node).is_none() {
+                // They run nowhere that is known: they wait like any other task.
+                role.returned.extend((first..first + tasks).map(|index| (index, 1)));
+                self.enqueue_group(turn.now, entry.group);
+                continue;
+            }
+            turn.begin_part(&role.spec, false, true);
+            for index in first..first + tasks {
+                self.nodes.take(node, &group.roles[usize::from(entry.role)].spec.request);
+                bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number: 1, node }, turn);
+            }
+        }
+    }
+}
+
+/// A task and the node it was given.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bind {
+    pub(super) entry: Entry,
+    pub(super) index: u32,
+    pub(super) number: u32,
+    pub(super) node: NodeId,
+}
+
+/// Enters an attempt for which the node's room was taken already, and adds it to the plan.
+pub(super) fn bind(
+    live: &mut LiveTable,
+    nodes: &mut Nodes,
+    group: &mut GroupView,
+    bind: Bind,
+    turn: &mut Turn,
+) {
+    let Bind { entry, index, number, node } = bind;
+    let task = TaskId { group: entry.group, role: entry.role, index };
+    let attempt = live.insert(task, number, node, turn.now);
+    live.link_group(&mut group.live, attempt.slot);
+    group.live_count += 1;
+    let version = nodes.link(node, attempt.slot, live);
+    turn.add(Placement { attempt, node, version });
+}

@@ -1,0 +1,1 @@
+//! Decisions, one turn at a time.

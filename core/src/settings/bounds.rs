@@ -1,0 +1,73 @@
+//! What each setting is when nobody gives it, and how far it may go: all in one place.
+
+use std::ops::RangeInclusive;
+
+use crate::id::{GROUPS_PER_JOB_MAX, ROLES_PER_GROUP_MAX};
+use crate::time::Span;
+
+/// The default of a setting and the values it may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bounds<T> {
+    pub default: T,
+    pub minimum: T,
+    pub maximum: T,
+}
+
+impl<T: Copy> Bounds<T> {
+    const fn new(default: T, minimum: T, maximum: T) -> Bounds<T> {
+        Bounds { default, minimum, maximum }
+    }
+
+    pub fn range(&self) -> RangeInclusive<T> {
+        self.minimum..=self.maximum
+    }
+}
+
+/// No deadline and no memory reaches further than this: about thirty years.
+const LONG: Span = Span::from_whole_seconds(1_000_000_000);
+const HOUR: Span = Span::from_whole_seconds(3_600);
+/// A deadline of nothing would end everything at once.
+const SHORTEST_DEADLINE: Span = Span::from_millis(1);
+
+pub const WINDOW: Bounds<Span> = Bounds::new(Span::from_millis(50), Span::ZERO, HOUR);
+pub const WINDOW_CAP: Bounds<Span> = Bounds::new(Span::from_millis(1_000), Span::ZERO, HOUR);
+pub const WINDOW_ADAPTIVE: bool = true;
+
+pub const JOBS: Bounds<u64> = Bounds::new(1_000_000, 1, 100_000_000);
+pub const TASKS_PER_JOB: Bounds<u64> = Bounds::new(10_000_000, 1, 1_000_000_000);
+pub const GROUPS_PER_JOB: Bounds<u64> = Bounds::new(1_024, 1, GROUPS_PER_JOB_MAX as u64);
+pub const ROLES_PER_GROUP: Bounds<u64> = Bounds::new(64, 1, ROLES_PER_GROUP_MAX as u64);
+pub const NODES: Bounds<u64> = Bounds::new(1_000_000, 1, 10_000_000);
+pub const NAME_LENGTH: Bounds<u64> = Bounds::new(256, 16, 4_096);
+pub const LABELS_PER_NODE: Bounds<u64> = Bounds::new(128, 0, 10_000);
+pub const LABEL_LENGTH: Bounds<u64> = Bounds::new(256, 1, 65_536);
+
+pub const FINISHED_JOBS: Bounds<u64> = Bounds::new(10_000, 0, 100_000_000);
+pub const FINISHED_AGE: Bounds<Span> = Bounds::new(HOUR, Span::ZERO, LONG);
+
+pub const DISPATCH: Bounds<Span> = Bounds::new(Span::from_whole_seconds(30), SHORTEST_DEADLINE, LONG);
+pub const RUN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(86_400), SHORTEST_DEADLINE, LONG);
+pub const STOP: Bounds<Span> = Bounds::new(Span::from_whole_seconds(30), SHORTEST_DEADLINE, LONG);
+pub const DOWN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(60), SHORTEST_DEADLINE, LONG);
+
+/// What each setting does, in the words of the settings table.
+pub const DESCRIPTIONS: [(&str, &str); 18] = [
+    ("window", "seconds a window stays open after the last identical arrival; 0 plans at once"),
+    ("window_cap", "seconds after its first arrival at which a window closes at the latest"),
+    ("window_adaptive", "plan the first arrival after quiet at once and open the window behind it"),
+    ("resources", "resource kinds besides slot, cpu, memory and gpu"),
+    ("limits.jobs", "unfinished jobs at one time"),
+    ("limits.tasks_per_job", "tasks of one job"),
+    ("limits.groups_per_job", "groups of one job"),
+    ("limits.roles_per_group", "roles of one group"),
+    ("limits.nodes", "nodes of the cluster"),
+    ("limits.name_length", "bytes of any one name"),
+    ("limits.labels_per_node", "labels of one node"),
+    ("limits.label_length", "bytes of a label's key or value"),
+    ("retention.finished_jobs", "finished jobs that can still be asked about"),
+    ("retention.finished_age", "seconds a finished job can still be asked about"),
+    ("deadlines.dispatch", "seconds until a node must say that an attempt has begun"),
+    ("deadlines.run", "seconds an attempt may run"),
+    ("deadlines.stop", "seconds until a node must confirm a stop"),
+    ("deadlines.down", "seconds of silence until a suspect node is given up"),
+];

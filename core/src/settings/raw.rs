@@ -1,0 +1,190 @@
+//! Settings as files and callers give them: every field may be left out. Layers are merged, then
+//! validated once into [`Settings`].
+
+use serde::Serialize;
+
+use crate::document::{Cursor, Fault, FaultKind, FaultLog, Faults, Fields, Later, Path, Value};
+use crate::resources::{KINDS_BUILT_IN, KINDS_MAX, Kinds};
+use crate::time::Span;
+
+use super::bounds::{self, Bounds};
+use super::raw_sections::{RawDeadlines, RawLimits, RawRetention, override_with, seconds_or_default};
+use super::{Settings, WindowSettings};
+
+/// Settings under their names in files, each of them optional. Lengths of time are seconds.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct RawSettings {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_cap: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_adaptive: Option<bool>,
+    /// Resource kinds besides the built-in ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "RawLimits::is_empty")]
+    pub limits: RawLimits,
+    #[serde(skip_serializing_if = "RawRetention::is_empty")]
+    pub retention: RawRetention,
+    #[serde(skip_serializing_if = "RawDeadlines::is_empty")]
+    pub deadlines: RawDeadlines,
+}
+
+/// Settings of the format on which nothing acts yet. None of them may be passed over in silence.
+const LATER: [Later; 21] = [
+    Later::Absent("classes"),
+    Later::Absent("queues"),
+    Later::Absent("share_key"),
+    Later::Absent("queue_key"),
+    Later::Absent("resource_weights"),
+    Later::Absent("half_time"),
+    Later::Absent("non_preemptible_factor"),
+    Later::Absent("excess_budget"),
+    Later::Absent("rebalance"),
+    Later::Absent("bands"),
+    Later::Absent("placement"),
+    Later::Absent("faulty"),
+    Later::Absent("default_class"),
+    Later::Absent("share_unit"),
+    Later::Absent("rates"),
+    Later::Absent("protected_fraction"),
+    Later::Absent("claim_after"),
+    Later::Absent("gpu_cpu_ratio"),
+    Later::Absent("resize_interval"),
+    Later::Absent("freeze"),
+    Later::Absent("headroom"),
+];
+
+/// Bytes of the name of a resource kind.
+const KIND_NAME_MAX: usize = 128;
+
+impl RawSettings {
+    /// Reads a whole document that holds nothing but settings.
+    pub fn from_document(document: &Value) -> Result<RawSettings, Faults> {
+        let log = FaultLog::new();
+        let settings = RawSettings::read(Cursor::root(document, &log));
+        log.into_result(settings)
+    }
+
+    /// Reads the settings at one place of a document; what is wrong with them goes to its log.
+    pub fn read(cursor: Cursor<'_>) -> Option<RawSettings> {
+        cursor.table(RawSettings::read_fields)
+    }
+
+    fn read_fields(fields: &Fields<'_>) -> RawSettings {
+        let settings = RawSettings {
+            window: read_seconds(fields, "window", bounds::WINDOW),
+            window_cap: read_seconds(fields, "window_cap", bounds::WINDOW_CAP),
+            window_adaptive: fields.get("window_adaptive").and_then(|cursor| cursor.flag()),
+            resources: fields.get("resources").and_then(read_kinds),
+            limits: section(fields, "limits", RawLimits::read),
+            retention: section(fields, "retention", RawRetention::read),
+            deadlines: section(fields, "deadlines", RawDeadlines::read),
+        };
+        fields.later(&LATER);
+        settings
+    }
+
+    /// Lays `over` on top: what it gives replaces what is here.
+    pub fn merge(&mut self, over: &RawSettings) {
+        override_with(&mut self.window, &over.window);
+        override_with(&mut self.window_cap, &over.window_cap);
+        override_with(&mut self.window_adaptive, &over.window_adaptive);
+        override_with(&mut self.resources, &over.resources);
+        self.limits.merge(&over.limits);
+        self.retention.merge(&over.retention);
+        self.deadlines.merge(&over.deadlines);
+    }
+
+    /// The settings the machines work with, or everything that keeps them from being used.
+    pub fn validate(&self) -> Result<Settings, Faults> {
+        let log = FaultLog::new();
+        let settings = Settings {
+            kinds: self.kinds(&log),
+            window: self.window(&log),
+            limits: self.limits.validate(&log),
+            retention: self.retention.validate(&log),
+            deadlines: self.deadlines.validate(&log),
+            ..Settings::default()
+        };
+        log.into_result(Some(settings))
+    }
+
+    fn window(&self, log: &FaultLog) -> WindowSettings {
+        let gap = seconds_or_default(log, "window", self.window, bounds::WINDOW);
+        let cap = seconds_or_default(log, "window_cap", self.window_cap, bounds::WINDOW_CAP);
+        if cap < gap {
+            log.note(|| {
+                let expected = format!("must be at least `window`, which is {}", gap.as_seconds());
+                let found = Value::Float(cap.as_seconds());
+                Fault::new("window_cap", FaultKind::Refused, Some(&found), expected)
+            });
+        }
+        let adaptive = self.window_adaptive.unwrap_or(bounds::WINDOW_ADAPTIVE);
+        WindowSettings { gap, cap, adaptive }
+    }
+
+    fn kinds(&self, log: &FaultLog) -> Kinds {
+        let mut kinds = Kinds::default();
+        let path = Path::ROOT.field("resources");
+        for (index, name) in self.resources.iter().flatten().enumerate() {
+            declare_kind(&mut kinds, name, &path.index(index), log);
+        }
+        kinds
+    }
+}
+
+impl From<&Settings> for RawSettings {
+    fn from(settings: &Settings) -> RawSettings {
+        let declared = settings.kinds.names().filter(|name| !KINDS_BUILT_IN.contains(name));
+        RawSettings {
+            window: Some(settings.window.gap.as_seconds()),
+            window_cap: Some(settings.window.cap.as_seconds()),
+            window_adaptive: Some(settings.window.adaptive),
+            resources: Some(declared.map(str::to_owned).collect()),
+            limits: RawLimits::from(&settings.limits),
+            retention: RawRetention::from(&settings.retention),
+            deadlines: RawDeadlines::from(&settings.deadlines),
+        }
+    }
+}
+
+/// Adds a resource kind under its name, or notes why that cannot be.
+pub fn declare_kind(kinds: &mut Kinds, name: &str, place: &Path<'_>, log: &FaultLog) {
+    let fault = |expected: String| {
+        let found = Value::Text(name.to_owned());
+        Fault::new(place, FaultKind::OutOfRange, Some(&found), expected)
+    };
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
+    if name.is_empty() || name.len() > KIND_NAME_MAX || !name.bytes().all(is_allowed) {
+        log.note(|| {
+            fault(format!(
+                "the name of a resource kind: 1 to {KIND_NAME_MAX} letters, digits, `-`, `_`, `.` or `/`"
+            ))
+        });
+    } else if kinds.declare(name).is_none() {
+        log.note(|| fault(format!("at most {KINDS_MAX} resource kinds in all")));
+    }
+}
+
+fn read_kinds(cursor: Cursor<'_>) -> Option<Vec<String>> {
+    let mut names: Vec<String> = Vec::new();
+    cursor.list(|item| {
+        let name = item.name()?;
+        match names.iter().any(|known| known == name) {
+            true => item.fault(FaultKind::Duplicate, "a resource kind may be declared only once"),
+            false => names.push(name.to_owned()),
+        }
+        Some(())
+    })?;
+    Some(names)
+}
+
+fn section<T: Default>(fields: &Fields<'_>, name: &'static str, read: fn(&Fields<'_>) -> T) -> T {
+    fields.get(name).and_then(|cursor| cursor.table(read)).unwrap_or_default()
+}
+
+pub(super) fn read_seconds(fields: &Fields<'_>, name: &'static str, bounds: Bounds<Span>) -> Option<f64> {
+    fields.get(name).and_then(|cursor| cursor.span(bounds.range())).map(Span::as_seconds)
+}

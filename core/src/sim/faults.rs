@@ -1,0 +1,239 @@
+//! What can go wrong, and what people do at the worst moment.
+
+use std::sync::Arc;
+
+use fastrand::Rng;
+
+use crate::id::{JobId, NodeId, Ticket};
+use crate::messages::{
+    ClusterMessage, JobMessage, Outbox, RebalancerMessage, RunnerMessage,
+    SchedulerMessage,
+};
+use crate::node_agent::NodeAgent;
+use crate::settings::Settings;
+use crate::spec::{Availability, Condition, NodePatch};
+
+use super::links::{Batch, Link, Party};
+use super::workload;
+use super::world::World;
+
+/// One disturbance.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Fault {
+    Submit,
+    AddNode,
+    RemoveNode(NodeId),
+    UpdateNode(NodeId),
+    Cut(NodeId),
+    Join(NodeId),
+    CrashAgent(NodeId),
+    RepeatReport,
+    Cancel(JobId),
+    ChangeSettings,
+}
+
+impl Fault {
+    pub(super) fn choose(rng: &mut Rng, world: &World) -> Option<Fault> {
+        let pick_node = |rng: &mut Rng| {
+            let ids: Vec<NodeId> = world.cluster.nodes().map(|(id, _)| id).collect();
+            rng.choice(ids)
+        };
+        Some(match rng.u8(0..24) {
+            0..=7 => Fault::Submit,
+            8 => Fault::AddNode,
+            9 => Fault::RemoveNode(pick_node(rng)?),
+            10..=12 => Fault::UpdateNode(pick_node(rng)?),
+            13..=14 => Fault::Cut(pick_node(rng)?),
+            15..=16 => Fault::Join(rng.choice(world.cut.iter().copied().collect::<Vec<_>>())?),
+            17..=18 => Fault::CrashAgent(pick_node(rng)?),
+            19..=20 => Fault::RepeatReport,
+            21..=22 => Fault::Cancel(JobId(rng.u64(1..=20))),
+            _ => Fault::ChangeSettings,
+        })
+    }
+}
+
+/// The hand that disturbs: it numbers what it makes and remembers reports to repeat them.
+#[derive(Debug)]
+pub(super) struct Troublemaker {
+    pub(super) rng: Rng,
+    pub(super) jobs: u64,
+    nodes: u64,
+    tickets: u64,
+    settings: u64,
+    old_reports: Vec<(Link, Batch)>,
+}
+
+const OLD_REPORTS_MAX: usize = 64;
+
+impl Troublemaker {
+    pub(super) fn new(rng: Rng) -> Troublemaker {
+        Troublemaker { rng, jobs: 0, nodes: 0, tickets: 0, settings: 0, old_reports: Vec::new() }
+    }
+
+    fn ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        Ticket(self.tickets)
+    }
+
+    pub(super) fn apply(&mut self, fault: &Fault, world: &mut World) {
+        match fault {
+            Fault::Submit => self.submit(world),
+            Fault::AddNode => self.add_node(world),
+            Fault::RemoveNode(node) => {
+                if let Some(name) = node_name(world, *node) {
+                    let ticket = self.ticket();
+                    tell_cluster(world, ClusterMessage::RemoveNode { ticket, name });
+                }
+            }
+            Fault::UpdateNode(node) => self.update_node(world, *node),
+            Fault::Cut(node) => {
+                world.cut.insert(*node);
+                if self.rng.bool() {
+                    tell_cluster(world, ClusterMessage::HeartbeatLost(*node));
+                }
+            }
+            Fault::Join(node) => join(world, *node),
+            Fault::CrashAgent(node) => crash_agent(world, *node),
+            Fault::RepeatReport => self.repeat_report(world),
+            Fault::Cancel(job) => {
+                let ticket = self.ticket();
+                world.tell(Party::Jobs, Batch::Jobs(vec![JobMessage::Cancel { ticket, job: *job }]));
+            }
+            Fault::ChangeSettings => {
+                self.settings += 1;
+                let settings = workload::settings(&mut self.rng, self.settings);
+                tell_settings(world, Arc::new(settings));
+            }
+        }
+    }
+
+    pub(super) fn submit(&mut self, world: &mut World) {
+        self.jobs += 1;
+        let job = Arc::new(workload::job(&mut self.rng, self.jobs));
+        let submit = JobMessage::Submit { ticket: self.ticket(), job, adopted: Vec::new() };
+        world.tell(Party::Jobs, Batch::Jobs(vec![submit]));
+    }
+
+    pub(super) fn add_node(&mut self, world: &mut World) {
+        self.nodes += 1;
+        let node = Box::new(workload::node(&mut self.rng, self.nodes));
+        let ticket = self.ticket();
+        tell_cluster(world, ClusterMessage::AddNode { ticket, node });
+    }
+
+    fn update_node(&mut self, world: &mut World, node: NodeId) {
+        let Some(name) = node_name(world, node) else { return };
+        let rng = &mut self.rng;
+        let mut patch = NodePatch::default();
+        match rng.u8(0..4) {
+            0 | 1 => patch.capacity = Some(workload::capacity(rng)),
+            2 => {
+                let choices = [Availability::Active, Availability::Pause, Availability::Drain];
+                patch.availability = rng.choice(choices);
+            }
+            _ => patch.condition = rng.choice([Condition::Automated, Condition::Manual, Condition::Broken]),
+        }
+        let ticket = self.ticket();
+        tell_cluster(world, ClusterMessage::UpdateNode { ticket, name, patch: Box::new(patch) });
+    }
+
+    /// Remembers a report that is about to be delivered, so that it can come again later.
+    pub(super) fn remember(&mut self, link: Link, batch: &Batch) {
+        let repeatable = match (link.from, batch) {
+            (Party::Agent(_), Batch::Runner(_)) => Some(batch.clone()),
+            (Party::Runner, Batch::Cluster(messages)) => {
+                let ends = messages.iter().filter(|message| matches!(message, ClusterMessage::Ended(_)));
+                Some(Batch::Cluster(ends.cloned().collect()))
+            }
+            _ => None,
+        };
+        let Some(batch) = repeatable else { return };
+        if self.old_reports.len() == OLD_REPORTS_MAX {
+            self.old_reports.remove(self.rng.usize(0..OLD_REPORTS_MAX));
+        }
+        self.old_reports.push((link, batch));
+    }
+
+    fn repeat_report(&mut self, world: &mut World) {
+        if let Some((link, batch)) = self.rng.choice(self.old_reports.iter().cloned()) {
+            world.queues.push(link, batch);
+        }
+    }
+
+    /// Mends everything: nodes answer, take work and have room again.
+    pub(super) fn heal(&mut self, world: &mut World) {
+        for node in world.cut.clone() {
+            join(world, node);
+        }
+        if world.cluster.nodes().next().is_none() {
+            self.add_node(world);
+        }
+        let names: Vec<String> = world.cluster.nodes().map(|(_, node)| node.name.clone()).collect();
+        for name in names {
+            let mut capacity = crate::resources::Resources::of(workload::CPU, workload::CAPACITY_MAX);
+            capacity.set(workload::MEMORY, workload::CAPACITY_MAX);
+            let patch = NodePatch {
+                capacity: Some(capacity),
+                condition: Some(Condition::Automated),
+                availability: Some(Availability::Active),
+                ..NodePatch::default()
+            };
+            let ticket = self.ticket();
+            tell_cluster(world, ClusterMessage::UpdateNode { ticket, name, patch: Box::new(patch) });
+        }
+    }
+
+    pub(super) fn cancel(&mut self, world: &mut World, job: JobId) {
+        self.apply(&Fault::Cancel(job), world);
+    }
+}
+
+/// The heartbeat monitor's part: whoever is heard and not ready is reported as back.
+pub(super) fn report_heartbeats(world: &mut World) {
+    let silent: Vec<NodeId> = world
+        .cluster
+        .nodes()
+        .filter(|(id, node)| node.liveness != crate::spec::Liveness::Ready && !world.cut.contains(id))
+        .map(|(id, _)| id)
+        .collect();
+    for node in silent {
+        tell_cluster(world, ClusterMessage::HeartbeatBack(node));
+    }
+}
+
+fn tell_cluster(world: &mut World, message: ClusterMessage) {
+    world.tell(Party::Cluster, Batch::Cluster(vec![message]));
+}
+
+fn tell_settings(world: &mut World, settings: Arc<Settings>) {
+    world.tell(Party::Jobs, Batch::Jobs(vec![JobMessage::Settings(Arc::clone(&settings))]));
+    tell_cluster(world, ClusterMessage::Settings(Arc::clone(&settings)));
+    let scheduler = SchedulerMessage::Settings(Arc::clone(&settings));
+    world.tell(Party::Scheduler, Batch::Scheduler(vec![scheduler]));
+    let runner = RunnerMessage::Settings(Arc::clone(&settings));
+    world.tell(Party::Runner, Batch::Runner(vec![runner]));
+    let rebalancer = RebalancerMessage::Settings(settings);
+    world.tell(Party::Rebalancer, Batch::Rebalancer(vec![rebalancer]));
+}
+
+fn node_name(world: &World, node: NodeId) -> Option<String> {
+    world.cluster.node(node).map(|node| node.name.clone())
+}
+
+fn join(world: &mut World, node: NodeId) {
+    world.cut.remove(&node);
+    tell_cluster(world, ClusterMessage::HeartbeatBack(node));
+}
+
+/// The agent dies with its executions and begins anew. What it had said is still on its way.
+fn crash_agent(world: &mut World, node: NodeId) {
+    let Some(agent) = world.agents.get_mut(&node) else { return };
+    let mut out = Outbox::default();
+    *agent = NodeAgent::restarted(agent, &mut out);
+    world.executors.crash(node);
+    let (agent, executor) = (Party::Agent(node), Party::Executor(node));
+    world.queues.clear(Link { to: executor, from: agent });
+    world.queues.clear(Link { to: agent, from: executor });
+    world.pass_on(agent, out);
+}

@@ -1,0 +1,19 @@
+//! The deterministic world: the real machines, virtual time, per-link queues, and a seed that
+//! decides everything else. What happens here can be made to happen again.
+
+mod executor;
+mod faults;
+mod links;
+mod oracle;
+mod run;
+#[cfg(test)]
+mod teeth;
+#[cfg(test)]
+mod tests;
+mod workload;
+mod world;
+
+pub use executor::{Behaviour, Course};
+pub use links::{Batch, Link, Party};
+pub use run::{Failure, FailureKind, RunReport, TraceLine, run, run_traced};
+pub use world::World;

@@ -1,0 +1,133 @@
+//! The slow, plain truth: what must hold between the machines whenever nothing is on its way.
+
+use std::collections::BTreeMap;
+
+use crate::id::{Attempt, NodeId};
+use crate::job_state::GroupStatus;
+use crate::machine::{Broken, promise};
+use crate::resources::Resources;
+use crate::scheduler::role_order;
+use crate::spec::GroupSpec;
+
+use super::world::World;
+
+impl World {
+    /// Checks everything that holds between machines in a quiescent state.
+    pub fn check_quiescent(&self) -> Result<(), Broken> {
+        debug_assert!(self.is_quiescent());
+        self.check_views_agree()?;
+        self.check_breaking_groups()?;
+        self.check_nothing_could_start()
+    }
+
+    fn check_views_agree(&self) -> Result<(), Broken> {
+        promise!(5, self.cluster.all_seen(), "a pending node was not looked at");
+        let ledger: BTreeMap<NodeId, Resources> =
+            self.cluster.nodes().map(|(id, node)| (id, node.free())).collect();
+        let view = self.scheduler.free_by_node();
+        for (id, free) in &ledger {
+            let seen = view.get(id);
+            promise!(1, seen == Some(free), "{id} has {free:?} free, the Scheduler believes {seen:?}");
+        }
+        promise!(1, view.len() == ledger.len(), "the Scheduler sees nodes that are not there");
+        let live: Vec<Attempt> = self.cluster.live().map(|live| live.attempt).collect();
+        let dispatched: Vec<Attempt> = self.runner.live().map(|(attempt, _)| attempt).collect();
+        promise!(4, live == dispatched, "the TaskRunner has {dispatched:?}, the ledger {live:?}");
+        let known: Vec<Attempt> = self.jobs.live().map(|task| task.attempt).collect();
+        promise!(4, live == known, "JobState knows {known:?}, the ledger has {live:?}");
+        let mut tasks: Vec<_> = live.iter().map(|attempt| attempt.task).collect();
+        tasks.sort_unstable();
+        let planned: Vec<_> = self.scheduler.live_tasks().into_iter().collect();
+        promise!(4, planned == tasks, "the Scheduler believes other tasks live than the ledger");
+        self.check_waiting_is_known()
+    }
+
+    /// Every task that JobState calls queued is one that the Scheduler has waiting.
+    fn check_waiting_is_known(&self) -> Result<(), Broken> {
+        for (id, job) in self.jobs.jobs() {
+            for (index, group) in job.groups.iter().enumerate() {
+                if group.status != GroupStatus::Active {
+                    continue;
+                }
+                let id = crate::id::GroupId::new(id, index as u16);
+                let queued = group.count(crate::outcome::TaskState::Queued);
+                let waiting = self.scheduler.explain(id).map_or(0, |explanation| explanation.waiting);
+                promise!(4, queued == waiting, "{id} has {queued} tasks queued, {waiting} of them wait");
+            }
+        }
+        Ok(())
+    }
+
+    /// Members of a broken group are all being stopped.
+    fn check_breaking_groups(&self) -> Result<(), Broken> {
+        for live in self.cluster.live() {
+            let group = live.attempt.task.group;
+            let Ok(job) = self.jobs.job(group.job()) else { continue };
+            let breaking = job.groups[group.index()].status == GroupStatus::Breaking;
+            promise!(2, !breaking || live.stop.is_some(), "{} outlives its broken group", live.attempt);
+            let cancelled = job.groups[group.index()].status == GroupStatus::Withdrawing;
+            promise!(9, !cancelled || live.stop.is_some(), "{} outlives its cancelled job", live.attempt);
+        }
+        Ok(())
+    }
+
+    /// Promise 5, from the ledger alone: no free capacity fits anything that waits with a closed
+    /// window. Plain loops over every group and every node, no index.
+    fn check_nothing_could_start(&self) -> Result<(), Broken> {
+        let free = self.open_free();
+        for (id, roles, atomic) in self.scheduler.startable() {
+            let job = self.jobs.job(id.job()).map_err(|_| Broken::new(4, "a forgotten job waits"))?;
+            let spec = &job.spec.groups[id.index()];
+            let starts = match atomic {
+                true => gang_fits(spec, &roles, free.clone()),
+                false => roles.iter().any(|(role, _)| {
+                    let request = &spec.roles[usize::from(*role)].shape.request;
+                    free.values().any(|(_, free)| request.fits_in(free))
+                }),
+            };
+            promise!(5, !starts, "{id} waits although it could start: a wake-up was lost");
+        }
+        Ok(())
+    }
+
+    fn open_free(&self) -> BTreeMap<NodeId, (u32, Resources)> {
+        let nodes = self.cluster.nodes().filter(|(_, node)| node.takes_work() && !node.deficit());
+        nodes.map(|(id, node)| (id, (node.tasks(), node.free()))).collect()
+    }
+
+    /// Whether a group would fit if nothing else ran and every node took work.
+    pub(super) fn could_ever_fit(&self, spec: &GroupSpec, roles: &[(u16, u32)], atomic: bool) -> bool {
+        let empty: BTreeMap<NodeId, (u32, Resources)> =
+            self.cluster.nodes().map(|(id, node)| (id, (0, node.capacity.clone()))).collect();
+        match atomic {
+            true => gang_fits(spec, roles, empty),
+            false => roles.iter().all(|(role, _)| {
+                let request = &spec.roles[usize::from(*role)].shape.request;
+                empty.values().any(|(_, free)| request.fits_in(free))
+            }),
+        }
+    }
+}
+
+/// Whether all these tasks find room together, each on the node with the fewest tasks.
+fn gang_fits(
+    spec: &GroupSpec,
+    roles: &[(u16, u32)],
+    mut nodes: BTreeMap<NodeId, (u32, Resources)>,
+) -> bool {
+    let request = |role: u16| &spec.roles[usize::from(role)].shape.request;
+    let requests: Vec<&Resources> = roles.iter().map(|(role, _)| request(*role)).collect();
+    for index in role_order(&requests) {
+        let (role, count) = roles[index];
+        for _ in 0..count {
+            let fitting = nodes.iter().filter(|(_, (_, free))| request(role).fits_in(free));
+            let Some(id) = fitting.min_by_key(|(id, (tasks, _))| (*tasks, **id)).map(|(id, _)| *id) else {
+                return false;
+            };
+            let (tasks, free) = nodes.get_mut(&id).expect("just seen");
+            *tasks += 1;
+            *free -= request(role);
+        }
+    }
+    true
+}

@@ -1,0 +1,41 @@
+//! Shows that the world has teeth: each rule of the protocol, broken alone, is found out.
+
+use crate::mutation::{Mutation, with};
+
+use super::run::run;
+
+const SEEDS_MAX: u64 = 400;
+
+const ALL: [Mutation; 17] = [
+    Mutation::DropRelease,
+    Mutation::SkipVersionCheck,
+    Mutation::ChargeTwice,
+    Mutation::IgnoreAttemptNumber,
+    Mutation::SplitAtomicGroup,
+    Mutation::ForgetPending,
+    Mutation::TrustReturnedNode,
+    Mutation::SwallowConflict,
+    Mutation::WithdrawEarly,
+    Mutation::KeepChargeOnConflict,
+    Mutation::MissWindowClose,
+    Mutation::SkipWithdrawal,
+    Mutation::LoseReturnedTask,
+    Mutation::KeepBrokenGroup,
+    Mutation::IgnoreSession,
+    Mutation::ConfirmStopEarly,
+    Mutation::StartTwice,
+];
+
+#[test]
+fn every_broken_rule_is_found_within_a_bounded_number_of_seeds() {
+    // The assertions that stop a mutated machine are expected here: keep them quiet.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let found: Vec<(Mutation, Option<u64>)> = ALL
+        .into_iter()
+        .map(|mutation| (mutation, with(mutation, || (0..SEEDS_MAX).find(|seed| run(*seed).is_err()))))
+        .collect();
+    std::panic::set_hook(hook);
+    let missed: Vec<_> = found.iter().filter(|(_, seed)| seed.is_none()).collect();
+    assert!(missed.is_empty(), "the world does not notice {missed:?}");
+}

@@ -1,0 +1,98 @@
+//! What a seed makes of the world: nodes, jobs, settings, and how executions go.
+
+use std::sync::Arc;
+
+use fastrand::Rng;
+
+use crate::id::Attempt;
+use crate::outcome::Exit;
+use crate::resources::{KindId, Resources};
+use crate::settings::{DeadlineSettings, Settings, WindowSettings};
+use crate::spec::{GroupSpec, JobSpec, NodeSpec, RoleSpec, ShapeSpec, Start};
+use crate::time::Span;
+
+use super::executor::{Behaviour, Course};
+
+pub(super) const CPU: KindId = KindId(1);
+pub(super) const MEMORY: KindId = KindId(2);
+
+pub(super) const CAPACITY_MAX: i64 = 8;
+
+pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
+    let gap = rng.choice([0, 0, 5, 50]).expect("not empty");
+    let window = WindowSettings {
+        gap: Span::from_millis(gap),
+        cap: Span::from_millis(gap * rng.u64(1..20)),
+        adaptive: rng.bool(),
+    };
+    let deadlines = DeadlineSettings {
+        dispatch: Span::from_millis(rng.u64(500..3_000)),
+        run: Span::from_millis(rng.u64(1_000..20_000)),
+        stop: Span::from_millis(rng.u64(500..3_000)),
+        down: Span::from_millis(rng.u64(100..3_000)),
+    };
+    Settings { version, window, deadlines, ..Settings::default() }
+}
+
+pub(super) fn capacity(rng: &mut Rng) -> Resources {
+    let mut capacity = Resources::of(CPU, rng.i64(1..=CAPACITY_MAX));
+    capacity.set(MEMORY, rng.i64(0..=CAPACITY_MAX));
+    capacity
+}
+
+pub(super) fn node(rng: &mut Rng, number: u64) -> NodeSpec {
+    NodeSpec::new(format!("n{number}"), capacity(rng))
+}
+
+fn request(rng: &mut Rng) -> Resources {
+    // Few distinct amounts, so that shapes meet; now and then nothing, or more than any node has.
+    let cpu = rng.choice([0, 1, 1, 1, 2, 3, CAPACITY_MAX, CAPACITY_MAX + 1]).expect("not empty");
+    let mut request = Resources::of(CPU, cpu);
+    request.set(MEMORY, rng.choice([0, 0, 0, 1, 2]).expect("not empty"));
+    request
+}
+
+fn role(rng: &mut Rng, number: usize, start: Start) -> RoleSpec {
+    let max = rng.u32(1..=4);
+    let min = if start == Start::Atomic { max } else { 0 };
+    let service = rng.bool().then(|| (rng.choice(["web", "batch"]).expect("not empty").to_owned(), 1));
+    let shape = Arc::new(ShapeSpec { service, request: request(rng) });
+    RoleSpec { shape, ..RoleSpec::new(format!("r{number}"), min, max, Resources::new()) }
+}
+
+pub(super) fn job(rng: &mut Rng, number: u64) -> JobSpec {
+    let groups = (0..rng.usize(1..=2)).map(|index| {
+        let start = if rng.u8(0..3) == 0 { Start::Atomic } else { Start::Independent };
+        let roles = (0..rng.usize(1..=2)).map(|index| role(rng, index, start)).collect();
+        GroupSpec { name: format!("g{index}"), start, roles }
+    });
+    let groups = groups.collect();
+    JobSpec { name: format!("j{number}"), groups, ..JobSpec::default() }
+}
+
+/// Executions of all lengths; most succeed, some fail, some have to be killed.
+pub(super) struct Chance {
+    rng: Rng,
+    /// In a healed world everything ends by itself.
+    pub(super) healed: bool,
+}
+
+impl Chance {
+    pub(super) fn new(rng: Rng) -> Chance {
+        Chance { rng, healed: false }
+    }
+}
+
+impl Behaviour for Chance {
+    fn course(&mut self, _attempt: Attempt) -> Course {
+        let rng = &mut self.rng;
+        let endless = !self.healed && rng.u8(0..20) == 0;
+        let run = Span::from_millis(rng.choice([0, 1, 20, 300, 2_000]).expect("not empty"));
+        Course {
+            prepare: Span::from_millis(rng.choice([0, 1, 10]).expect("not empty")),
+            run: (!endless).then_some(run),
+            exit: if rng.u8(0..10) == 0 { Exit::Failed } else { Exit::Completed },
+            dying: Span::from_millis(rng.choice([0, 5, 100]).expect("not empty")),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The world: the six machines, the links between them, and a clock that somebody else turns.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::cluster_state::ClusterState;
+use crate::id::{Attempt, NodeId};
+use crate::job_state::JobState;
+use crate::machine::{Broken, Machine, promise};
+use crate::messages::{HostMessage, NodeEvent, Outbox};
+use crate::node_agent::NodeAgent;
+use crate::outcome::Exit;
+use crate::rebalancer::Rebalancer;
+use crate::resources::Resources;
+use crate::scheduler::Scheduler;
+use crate::settings::Settings;
+use crate::spec::Liveness;
+use crate::task_runner::TaskRunner;
+use crate::time::Time;
+
+use super::executor::{Behaviour, Executors};
+use super::links::{Batch, Link, Party, Queues};
+
+/// See the module documentation. Whoever drives it decides which party has the next turn and when
+/// time passes; the world carries the messages and checks the promises.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub now: Time,
+    pub jobs: JobState,
+    pub scheduler: Scheduler,
+    pub cluster: ClusterState,
+    pub runner: TaskRunner,
+    pub rebalancer: Rebalancer,
+    pub(super) agents: BTreeMap<NodeId, NodeAgent>,
+    pub(super) executors: Executors,
+    pub(super) queues: Queues,
+    /// Nodes whose links are cut: nothing passes until they are joined again.
+    pub(super) cut: BTreeSet<NodeId>,
+    /// What the machines told the host and nobody has taken yet.
+    host: Vec<HostMessage>,
+    /// The outbox of the last turn, kept only for those who asked for it.
+    last_outbox: Option<Outbox>,
+}
+
+/// One machine's turn: take the batches in, check the promises, pass on what it said.
+macro_rules! machine_turn {
+    ($world:ident, $machine:expr, $kind:path, $batches:ident, $out:ident) => {{
+        let mut messages = Vec::new();
+        for batch in $batches {
+            match batch {
+                $kind(more) => messages.extend(more),
+                other => unreachable!("a link carries one kind of message, not {other:?}"),
+            }
+        }
+        $machine.receive($world.now, messages, &mut $out);
+        $machine.check()?;
+    }};
+}
+
+impl World {
+    pub fn new(settings: Arc<Settings>) -> World {
+        World {
+            now: Time::ZERO,
+            jobs: JobState::new(Arc::clone(&settings)),
+            scheduler: Scheduler::new(Arc::clone(&settings)),
+            cluster: ClusterState::new(Arc::clone(&settings)),
+            runner: TaskRunner::new(Arc::clone(&settings)),
+            rebalancer: Rebalancer::new(settings),
+            agents: BTreeMap::new(),
+            executors: Executors::default(),
+            queues: Queues::default(),
+            cut: BTreeSet::new(),
+            host: Vec::new(),
+            last_outbox: None,
+        }
+    }
+
+    /// Sends something from the host; it arrives when the link is next served.
+    pub fn tell(&mut self, to: Party, batch: Batch) {
+        self.queues.push(Link { to, from: Party::Host }, batch);
+    }
+
+    /// What the machines told the host since the last call.
+    pub fn take_host_messages(&mut self) -> Vec<HostMessage> {
+        std::mem::take(&mut self.host)
+    }
+
+    /// Keeps the outbox of every turn from now on, for [`World::last_outbox`].
+    pub fn keep_outboxes(&mut self) {
+        self.last_outbox = Some(Outbox::default());
+    }
+
+    pub fn last_outbox(&self) -> Option<&Outbox> {
+        self.last_outbox.as_ref()
+    }
+
+    /// Links on which something could be delivered now.
+    pub fn open_links(&self) -> Vec<Link> {
+        self.queues.waiting().filter(|link| self.is_open(*link)).collect()
+    }
+
+    fn is_open(&self, link: Link) -> bool {
+        let passes = |party| match party {
+            Party::Agent(node) => !self.cut.contains(&node) && self.agents.contains_key(&node),
+            _ => true,
+        };
+        // An executor stands beside its agent: cutting the node off does not part them.
+        let local = matches!((link.from, link.to), (Party::Executor(_), _) | (_, Party::Executor(_)));
+        let agent_is_there = match link.to {
+            Party::Agent(node) => self.agents.contains_key(&node),
+            _ => true,
+        };
+        if local { agent_is_there } else { passes(link.from) && passes(link.to) }
+    }
+
+    /// All open links to one party.
+    pub fn open_links_to(&self, to: Party) -> Vec<Link> {
+        self.queues.waiting_for(to).into_iter().filter(|link| self.is_open(*link)).collect()
+    }
+
+    /// Parties whose own deadline has come.
+    pub fn due(&self) -> Vec<Party> {
+        let machines = [
+            (Party::Cluster, self.cluster.wake_at()),
+            (Party::Jobs, self.jobs.wake_at()),
+            (Party::Runner, self.runner.wake_at()),
+            (Party::Rebalancer, self.rebalancer.wake_at()),
+            (Party::Scheduler, self.scheduler.wake_at()),
+        ];
+        let due = machines.into_iter().filter(|(_, at)| at.is_some_and(|at| at <= self.now));
+        due.map(|(party, _)| party).collect()
+    }
+
+    /// When something happens by itself next: a deadline or the end of an execution.
+    pub fn next_event(&self) -> Option<Time> {
+        let machines = [
+            self.cluster.wake_at(),
+            self.jobs.wake_at(),
+            self.runner.wake_at(),
+            self.rebalancer.wake_at(),
+            self.scheduler.wake_at(),
+            self.executors.next_due(),
+        ];
+        machines.into_iter().flatten().min()
+    }
+
+    /// Nothing is on its way and nothing is due: what holds now holds until time passes.
+    pub fn is_quiescent(&self) -> bool {
+        let executor_due = self.executors.next_due().is_some_and(|due| due <= self.now);
+        !executor_due && self.due().is_empty() && self.open_links().is_empty()
+    }
+
+    /// Lets executions that are due come to their next step.
+    pub fn run_executors(&mut self) {
+        while let Some((node, message)) = self.executors.pop_due(self.now) {
+            let link = Link { to: Party::Agent(node), from: Party::Executor(node) };
+            self.queues.push(link, Batch::Agent(vec![message]));
+        }
+    }
+
+    /// Ends an execution as if it had come to its end by itself.
+    pub fn finish_execution(&mut self, node: NodeId, attempt: Attempt, exit: Exit) {
+        self.executors.finish(self.now, node, attempt, exit);
+    }
+
+    /// Gives a party a turn with the oldest batch of each of these links, in this order.
+    pub fn deliver(
+        &mut self,
+        to: Party,
+        links: &[Link],
+        behaviour: &mut dyn Behaviour,
+    ) -> Result<(), Broken> {
+        let batches: Vec<Batch> = links.iter().filter_map(|link| self.queues.pop(*link)).collect();
+        let mut out = Outbox::default();
+        match to {
+            Party::Jobs => machine_turn!(self, self.jobs, Batch::Jobs, batches, out),
+            Party::Scheduler => machine_turn!(self, self.scheduler, Batch::Scheduler, batches, out),
+            Party::Cluster => machine_turn!(self, self.cluster, Batch::Cluster, batches, out),
+            Party::Runner => machine_turn!(self, self.runner, Batch::Runner, batches, out),
+            Party::Rebalancer => machine_turn!(self, self.rebalancer, Batch::Rebalancer, batches, out),
+            Party::Agent(node) => {
+                let agent = self.agents.get_mut(&node).expect("only agents that are there are served");
+                machine_turn!(self, agent, Batch::Agent, batches, out);
+            }
+            Party::Executor(node) => self.execute(node, batches, behaviour)?,
+            Party::Host => unreachable!("nobody sends to the host over a link"),
+        }
+        self.pass_on(to, out);
+        self.check_executions()
+    }
+
+    fn execute(
+        &mut self,
+        node: NodeId,
+        batches: Vec<Batch>,
+        behaviour: &mut dyn Behaviour,
+    ) -> Result<(), Broken> {
+        for batch in batches {
+            let Batch::Executor(messages) = batch else { unreachable!("executors hear their own kind") };
+            for message in messages {
+                self.executors.handle(self.now, node, message, behaviour)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn pass_on(&mut self, from: Party, out: Outbox) {
+        if let Some(last) = &mut self.last_outbox {
+            *last = out.clone();
+        }
+        for message in self.queues.send(from, out) {
+            match &message {
+                HostMessage::Node(NodeEvent::Added { node, session, .. }) => self.add_agent(*node, *session),
+                HostMessage::Node(NodeEvent::Removed { node, .. }) => self.remove_agent(*node),
+                _ => {}
+            }
+            self.host.push(message);
+        }
+    }
+
+    fn add_agent(&mut self, node: NodeId, session: u64) {
+        self.agents.insert(node, NodeAgent::new(node, session));
+    }
+
+    /// A removed node takes its agent, its executions and everything on their links with it.
+    fn remove_agent(&mut self, node: NodeId) {
+        self.agents.remove(&node);
+        self.executors.crash(node);
+        self.cut.remove(&node);
+        let (agent, executor) = (Party::Agent(node), Party::Executor(node));
+        for (to, from) in
+            [(agent, Party::Runner), (Party::Runner, agent), (agent, executor), (executor, agent)]
+        {
+            self.queues.clear(Link { to, from });
+        }
+    }
+
+    /// What really runs on a node fits there, whatever the ledger says, unless the node shrank.
+    fn check_executions(&self) -> Result<(), Broken> {
+        let mut held: BTreeMap<NodeId, Resources> = BTreeMap::new();
+        for (node, attempt) in self.executors.running() {
+            if let Some(request) = self.request_of(attempt) {
+                *held.entry(node).or_default() += &request;
+            }
+        }
+        for (id, held) in held {
+            let Some(node) = self.cluster.node(id) else { continue };
+            // A node that was given up may still run what it lost; it gets nothing new until swept.
+            if node.liveness != Liveness::Ready {
+                continue;
+            }
+            let mut free = node.capacity.clone();
+            free -= &held;
+            promise!(1, !free.has_negative() || node.deficit(), "more runs on {id} than it can hold");
+        }
+        Ok(())
+    }
+
+    pub(super) fn request_of(&self, attempt: Attempt) -> Option<Resources> {
+        let job = self.jobs.job(attempt.task.job()).ok()?;
+        let role = &job.spec.groups[attempt.task.group.index()].roles[usize::from(attempt.task.role)];
+        Some(role.shape.request.clone())
+    }
+}

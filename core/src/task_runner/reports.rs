@@ -1,0 +1,73 @@
+//! What the node agents say, taken only from their current session.
+
+use crate::id::{Attempt, NodeId};
+use crate::messages::{AgentMessage, AgentReport, ClusterMessage, Outbox};
+use crate::mutation::{self, Mutation};
+use crate::outcome::{Exit, Phase};
+use crate::time::Time;
+
+use super::{Stage, TaskRunner};
+
+impl TaskRunner {
+    pub(super) fn report(
+        &mut self,
+        now: Time,
+        node: NodeId,
+        session: u64,
+        report: AgentReport,
+        out: &mut Outbox,
+    ) {
+        let current = self.agent_mut(node).session;
+        match report {
+            AgentReport::Hello if session > current => self.hello(node, session, out),
+            _ if session != current && !mutation::active(Mutation::IgnoreSession) => {}
+            AgentReport::Hello => {}
+            AgentReport::Reached(attempt, phase) => self.reached(now, attempt, phase, out),
+            AgentReport::Finished(attempt, exit) => self.end(attempt, exit, out),
+            AgentReport::Swept(sweep) => self.swept(node, sweep, out),
+        }
+    }
+
+    /// The agent began anew. What it had begun is gone; what it may not have heard is said again.
+    fn hello(&mut self, node: NodeId, session: u64, out: &mut Outbox) {
+        let agent = self.agent_mut(node);
+        agent.session = session;
+        let (attempts, sweep) = (agent.attempts, agent.sweep);
+        let mut slots: Vec<u32> = self.on_node.iter(attempts).collect();
+        slots.reverse(); // chains are newest first; the agent hears them in the order of launch
+        for slot in slots {
+            let dispatch = self.live[slot as usize].as_ref().expect("chained attempts are live");
+            let attempt = dispatch.attempt;
+            match dispatch.stage {
+                Stage::Sent => out.agents.push((node, AgentMessage::Start { session, attempt })),
+                Stage::Begun => self.end(attempt, Exit::Lost, out),
+                Stage::Stopping | Stage::TimingOut => self.end(attempt, Exit::Stopped, out),
+            }
+        }
+        if let Some(sweep) = sweep {
+            out.agents.push((node, AgentMessage::Sweep { session, sweep }));
+        }
+    }
+
+    fn reached(&mut self, now: Time, attempt: Attempt, phase: Phase, out: &mut Outbox) {
+        let Some(dispatch) = self.dispatch_mut(attempt) else { return };
+        match dispatch.stage {
+            Stage::Sent => {
+                let deadline = now + self.settings.deadlines.run;
+                self.enter_stage(attempt, Stage::Begun, deadline);
+            }
+            Stage::Begun => {}
+            // It is to end: how far it came does not matter any more.
+            Stage::Stopping | Stage::TimingOut => return,
+        }
+        out.cluster_progress(attempt, phase);
+    }
+
+    fn swept(&mut self, node: NodeId, sweep: u64, out: &mut Outbox) {
+        let agent = self.agent_mut(node);
+        if agent.sweep == Some(sweep) {
+            agent.sweep = None;
+            out.cluster.push(ClusterMessage::Swept { node, sweep });
+        }
+    }
+}

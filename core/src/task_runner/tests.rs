@@ -1,0 +1,96 @@
+//! The way of an attempt, one message at a time.
+
+use super::*;
+use crate::id::{GroupId, JobId, Slot, TaskId};
+use crate::messages::AgentReport;
+use crate::outcome::Phase;
+
+const NODE: NodeId = NodeId(2);
+
+fn attempt() -> Attempt {
+    let task = TaskId { group: GroupId::new(JobId(1), 0), role: 0, index: 0 };
+    Attempt { task, number: 1, slot: Slot(0) }
+}
+
+struct Bench {
+    runner: TaskRunner,
+}
+
+impl Bench {
+    fn launched() -> Bench {
+        let mut bench = Bench { runner: TaskRunner::new(Arc::new(Settings::default())) };
+        let launch = Launch { attempt: attempt(), node: NODE };
+        let out = bench.hear(Time(0), RunnerMessage::Launch(vec![launch]));
+        assert_eq!(out.agents, [(NODE, AgentMessage::Start { session: 0, attempt: attempt() })]);
+        bench
+    }
+
+    fn hear(&mut self, now: Time, message: RunnerMessage) -> Outbox {
+        let mut out = Outbox::default();
+        self.runner.receive(now, vec![message], &mut out);
+        self.runner.check().expect("the runner's promises hold");
+        out
+    }
+
+    fn report(&mut self, session: u64, report: AgentReport) -> Outbox {
+        self.hear(Time(1), RunnerMessage::Report { node: NODE, session, report })
+    }
+
+    fn wake(&mut self) -> Outbox {
+        let now = self.runner.wake_at().expect("a live attempt has a deadline");
+        let mut out = Outbox::default();
+        self.runner.wake(now, &mut out);
+        out
+    }
+}
+
+fn ended(exit: Exit) -> ClusterMessage {
+    ClusterMessage::Ended(vec![EndReport { attempt: attempt(), exit }])
+}
+
+#[test]
+fn an_attempt_that_is_never_begun_times_out() {
+    let mut bench = Bench::launched();
+    assert_eq!(bench.wake().agents, [(NODE, AgentMessage::Stop(attempt()))]);
+    let out = bench.report(0, AgentReport::Finished(attempt(), Exit::Stopped));
+    assert_eq!(out.cluster, [ended(Exit::TimedOut)]);
+    assert_eq!(bench.runner.wake_at(), None);
+}
+
+#[test]
+fn an_agent_that_does_not_answer_a_stop_makes_its_node_suspect() {
+    let mut bench = Bench::launched();
+    bench.hear(Time(5), RunnerMessage::Stop(vec![attempt()]));
+    assert_eq!(bench.wake().cluster, [ClusterMessage::Unresponsive(NODE)]);
+    assert!(bench.runner.wake_at().is_some(), "it is asked about again");
+}
+
+#[test]
+fn a_new_session_loses_what_had_begun_and_is_told_again_what_had_not() {
+    let mut bench = Bench::launched();
+    let out = bench.report(1, AgentReport::Hello);
+    assert_eq!(out.agents, [(NODE, AgentMessage::Start { session: 1, attempt: attempt() })]);
+    bench.report(1, AgentReport::Reached(attempt(), Phase::Running));
+    let out = bench.report(2, AgentReport::Hello);
+    assert_eq!(out.cluster, [ended(Exit::Lost)]);
+}
+
+#[test]
+fn reports_of_an_earlier_session_change_nothing() {
+    let mut bench = Bench::launched();
+    bench.report(1, AgentReport::Hello);
+    assert!(bench.report(0, AgentReport::Finished(attempt(), Exit::Completed)).is_empty());
+    assert_eq!(bench.runner.live().count(), 1);
+}
+
+#[test]
+fn a_sweep_is_asked_again_of_a_new_session() {
+    let mut bench = Bench::launched();
+    bench.hear(Time(1), RunnerMessage::Abandon(vec![attempt()]));
+    bench.hear(Time(1), RunnerMessage::Sweep { node: NODE, sweep: 4 });
+    let out = bench.report(1, AgentReport::Hello);
+    assert_eq!(out.agents, [(NODE, AgentMessage::Sweep { session: 1, sweep: 4 })]);
+    assert!(bench.report(1, AgentReport::Swept(3)).is_empty(), "an older sweep");
+    let out = bench.report(1, AgentReport::Swept(4));
+    assert_eq!(out.cluster, [ClusterMessage::Swept { node: NODE, sweep: 4 }]);
+}
