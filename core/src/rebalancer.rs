@@ -46,7 +46,8 @@ impl Rebalancer {
 fn spread(figures: &[ShareFigure]) -> u32 {
     let below = figures.iter().filter(|figure| figure.has_waiting);
     let most_below = below.map(|figure| figure.target_percent.saturating_sub(figure.held_percent)).max();
-    let most_above = figures.iter().map(|figure| figure.held_percent.saturating_sub(figure.target_percent)).max();
+    let most_above =
+        figures.iter().map(|figure| figure.held_percent.saturating_sub(figure.target_percent)).max();
     most_below.unwrap_or(0) + most_above.unwrap_or(0)
 }
 

@@ -48,7 +48,8 @@ impl ClusterState {
         node.phases[Phase::Scheduled as usize] += 1;
         self.on_node.push(&mut node.attempts, attempt.slot.0);
         let phase = Phase::Scheduled;
-        self.live[index] = Some(LiveAttempt { attempt, node: id, phase, stop: None, withdrawn: false, shape });
+        self.live[index] =
+            Some(LiveAttempt { attempt, node: id, phase, stop: None, withdrawn: false, shape });
     }
 
     /// Takes an attempt out of the ledger without telling anybody.

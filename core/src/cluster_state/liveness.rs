@@ -33,6 +33,8 @@ impl ClusterState {
             Liveness::Ready => {}
             Liveness::Suspect => self.make_ready(id, out),
             Liveness::Down if mutation::active(Mutation::TrustReturnedNode) => self.make_ready(id, out),
+            // It is being swept already.
+            Liveness::Down if node.sweep.is_some() => {}
             Liveness::Down => {
                 self.last_sweep += 1;
                 let sweep = self.last_sweep;

@@ -146,8 +146,7 @@ fn a_shrunk_node_shows_its_deficit_and_takes_nothing_new() {
     assert!(bench.cluster.node(NodeId(0)).expect("there").deficit());
     let version = bench.version();
     let nothing = Arc::new(ShapeSpec::default());
-    let part =
-        PlanPart { shape: nothing, count: 1, atomic: false, bound_to_next: false, adopted: false };
+    let part = PlanPart { shape: nothing, count: 1, atomic: false, bound_to_next: false, adopted: false };
     let placements = vec![Placement { attempt: attempt(7, 1), node: NodeId(0), version }];
     let plan = Plan { number: 2, parts: vec![part], placements };
     assert_eq!(conflicts(bench.hear(ClusterMessage::Commit(plan))), 1);

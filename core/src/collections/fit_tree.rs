@@ -92,6 +92,26 @@ impl<K: Copy + Ord> FitTree<K> {
         best.map(|(_, leaf)| leaf - self.leaves)
     }
 
+    /// Up to `most` present entries, by index, whose vector is at least `wanted`.
+    pub fn fits(&self, wanted: &[i64], most: usize) -> Vec<usize> {
+        let mut found = Vec::new();
+        let mut stack = vec![1];
+        while let Some(node) = stack.pop() {
+            if found.len() == most {
+                break;
+            }
+            if self.keys[node] == self.absent || !self.has_room(node, wanted) {
+                continue;
+            }
+            if node >= self.leaves {
+                found.push(node - self.leaves);
+            } else {
+                stack.extend([2 * node + 1, 2 * node]);
+            }
+        }
+        found
+    }
+
     fn search(&self, node: usize, wanted: &[i64], best: &mut Option<(K, usize)>) {
         if node >= self.leaves {
             *best = Some((self.keys[node], node));
@@ -203,6 +223,11 @@ mod tests {
                     .min()
                     .map(|(_, index, _)| index);
                 prop_assert_eq!(tree.first_fit(&[first, second]), expected);
+                let fitting = |(index, entry): (usize, &Option<(u64, [i64; 2])>)| {
+                    entry.filter(|(_, vector)| vector[0] >= first && vector[1] >= second).map(|_| index)
+                };
+                let all: Vec<usize> = plain.iter().enumerate().filter_map(fitting).collect();
+                prop_assert_eq!(tree.fits(&[first, second], 3), &all[..all.len().min(3)]);
             }
             let smallest = plain.iter().flatten().map(|(key, _)| *key).min();
             prop_assert_eq!(tree.min_key(), smallest);

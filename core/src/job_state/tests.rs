@@ -102,7 +102,10 @@ fn cancelling_is_final_on_withdrawn_and_loses_against_an_end() {
     assert_eq!(bench.state(), TaskState::Queued);
     bench.hear(JobMessage::Withdrawn(vec![group()]));
     let job = bench.jobs.job(JobId(1)).expect("kept");
-    assert_eq!((job.groups[0].count(TaskState::Completed), job.groups[0].count(TaskState::Cancelled)), (1, 2));
+    assert_eq!(
+        (job.groups[0].count(TaskState::Completed), job.groups[0].count(TaskState::Cancelled)),
+        (1, 2)
+    );
     assert_eq!(job.state(), TaskState::Cancelled);
 }
 

@@ -23,7 +23,10 @@ pub enum RunnerMessage {
     },
     /// From ClusterState: a node was added, and its agent begins with this session. Sessions are
     /// unique, so an agent never obeys what was meant for an earlier node of the same id.
-    NodeAdded { node: NodeId, session: u64 },
+    NodeAdded {
+        node: NodeId,
+        session: u64,
+    },
     /// From ClusterState: the node was removed.
     NodeGone(NodeId),
     /// From a node's agent.

@@ -96,7 +96,8 @@ impl Scheduler {
         let mut startable = Vec::new();
         for (job, view) in self.jobs.iter() {
             for (index, group) in view.groups.iter().enumerate() {
-                let Some(group) = group.as_ref().filter(|group| !group.withdrawn && group.waiting() > 0) else {
+                let Some(group) = group.as_ref().filter(|group| !group.withdrawn && group.waiting() > 0)
+                else {
                     continue;
                 };
                 let id = crate::id::GroupId::new(crate::id::JobId(job), index as u16);

@@ -5,8 +5,8 @@ use crate::id::GroupId;
 use crate::resources::Resources;
 use crate::spec::{ShapeSpec, Start};
 
-use super::groups::GroupView;
 use super::Scheduler;
+use super::groups::GroupView;
 
 impl Scheduler {
     /// Why the tasks of this group wait; `None` if the group is not known or finished.
@@ -53,7 +53,8 @@ impl Scheduler {
                 room.too_small += 1;
             } else if !node.takes_work() {
                 room.closed += 1;
-            } else if let Some((kind, _)) = request.lacking_in(&node.free).max_by_key(|(_, missing)| *missing) {
+            } else if let Some((kind, _)) = request.lacking_in(&node.free).max_by_key(|(_, missing)| *missing)
+            {
                 room.count_lacking(&self.settings.kinds, kind);
             }
         }

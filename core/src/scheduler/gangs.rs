@@ -5,6 +5,8 @@ use std::sync::Arc;
 use crate::id::{GroupId, NodeId};
 use crate::resources::Resources;
 
+use super::nodes::Nodes;
+use super::packing::{self, Demand};
 use super::plan::{Bind, Turn, bind};
 use super::queue::Entry;
 use super::shapes::{ShapeId, ShapeKey};
@@ -12,7 +14,7 @@ use super::{Scheduler, groups};
 
 /// In which order the roles of a gang look for room: the hardest request first, compared from the
 /// last kind (the scarcest of the built-in ones) to the first.
-pub fn role_order(requests: &[&Resources]) -> Vec<usize> {
+fn role_order(requests: &[&Resources]) -> Vec<usize> {
     let kinds = requests.iter().map(|request| request.amounts().len()).max().unwrap_or(0);
     let reversed = |index: &usize| -> Vec<i64> {
         let amounts = requests[*index].amounts();
@@ -78,33 +80,66 @@ impl Scheduler {
         true
     }
 
-    /// Takes room for every waiting task of these roles, or for none of them.
+    /// Takes room for every waiting task of these roles, or for none of them: first each task on
+    /// the node with the fewest tasks, and if that ends in a corner, by an exact search.
     fn take_room(&mut self, id: GroupId, order: &[usize]) -> Option<Vec<NodeId>> {
         let group = groups::find(&self.jobs, id).expect("the caller has seen the group");
-        let roles = || order.iter().map(|role| &group.roles[*role]);
-        if roles().any(|role| self.nodes.places_at_most(&role.spec.request) < u64::from(role.waiting())) {
+        let demands: Vec<Demand<'_>> = order
+            .iter()
+            .map(|role| &group.roles[*role])
+            .map(|role| Demand { request: &role.spec.request, tasks: role.waiting() })
+            .collect();
+        let nodes = &mut self.nodes;
+        if demands.iter().any(|demand| nodes.places_at_most(demand.request) < u64::from(demand.tasks)) {
             return None;
         }
-        let requests = || {
-            roles().flat_map(|role| std::iter::repeat_n(&role.spec.request, role.waiting() as usize))
-        };
-        let mut taken: Vec<NodeId> = Vec::new();
-        for request in requests() {
-            match self.nodes.first_fit(request) {
+        take_greedily(nodes, &demands).or_else(|| take_exactly(nodes, &demands))
+    }
+}
+
+fn take_greedily(nodes: &mut Nodes, demands: &[Demand<'_>]) -> Option<Vec<NodeId>> {
+    let mut taken: Vec<(NodeId, &Resources)> = Vec::new();
+    for demand in demands {
+        for _ in 0..demand.tasks {
+            match nodes.first_fit(demand.request) {
                 Some(node) => {
-                    self.nodes.take(node, request);
-                    taken.push(node);
+                    nodes.take(node, demand.request);
+                    taken.push((node, demand.request));
                 }
                 None => {
-                    for (node, request) in taken.into_iter().zip(requests()) {
-                        self.nodes.give_back(node, request);
-                    }
+                    taken.into_iter().for_each(|(node, request)| nodes.give_back(node, request));
                     return None;
                 }
             }
         }
-        Some(taken)
     }
+    Some(taken.into_iter().map(|(node, _)| node).collect())
+}
+
+/// A role for which as many nodes have room as the gang has tasks always finds one that no other
+/// task has touched. So only the scarcer roles are searched for, and the others follow.
+fn take_exactly(nodes: &mut Nodes, demands: &[Demand<'_>]) -> Option<Vec<NodeId>> {
+    let tasks: usize = demands.iter().map(|demand| demand.tasks as usize).sum();
+    let candidates: Vec<Vec<NodeId>> =
+        demands.iter().map(|demand| nodes.fits(demand.request, tasks)).collect();
+    let scarce: Vec<usize> = (0..demands.len()).filter(|role| candidates[*role].len() < tasks).collect();
+    let searched: Vec<(Demand<'_>, &[NodeId])> =
+        scarce.iter().map(|role| (demands[*role], candidates[*role].as_slice())).collect();
+    let free_on = |node: NodeId| nodes.get(node).expect("the index named it").free.clone();
+    let mut found = packing::pack(&searched, free_on)?.into_iter();
+    let mut places: Vec<Vec<NodeId>> = vec![Vec::new(); demands.len()];
+    for role in &scarce {
+        places[*role] = found.next().expect("every searched role has its places");
+        places[*role].iter().for_each(|node| nodes.take(*node, demands[*role].request));
+    }
+    for (role, demand) in demands.iter().enumerate().filter(|(role, _)| !scarce.contains(role)) {
+        for _ in 0..demand.tasks {
+            let node = nodes.first_fit(demand.request).expect("an untouched node has room");
+            nodes.take(node, demand.request);
+            places[role].push(node);
+        }
+    }
+    Some(places.concat())
 }
 
 pub(super) fn gang_size(key: &ShapeKey) -> u64 {

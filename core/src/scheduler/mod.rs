@@ -14,6 +14,7 @@ mod gangs;
 mod groups;
 mod live;
 mod nodes;
+mod packing;
 mod plan;
 mod queue;
 mod shapes;
@@ -43,8 +44,6 @@ use nodes::Nodes;
 use plan::{Adoption, Turn};
 use queue::Entry;
 use shapes::{Place, ShapeId, ShapeKey, Shapes};
-
-pub use gangs::role_order;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Scheduler {
@@ -249,10 +248,11 @@ impl Scheduler {
         if !free.has_negative() {
             return;
         }
-        let (stopping, running): (Vec<_>, Vec<_>) =
-            self.live.on_node(entry.attempts).map(|live| live.attempt).partition(|attempt| {
-                self.live.get(attempt.slot).is_some_and(|live| live.stopping)
-            });
+        let (stopping, running): (Vec<_>, Vec<_>) = self
+            .live
+            .on_node(entry.attempts)
+            .map(|live| live.attempt)
+            .partition(|attempt| self.live.get(attempt.slot).is_some_and(|live| live.stopping));
         for attempt in stopping {
             free += self.request_of(attempt.task);
         }
@@ -283,7 +283,8 @@ impl Scheduler {
     /// Takes an attempt out of the view and gives back what it was charged; false if unknown.
     fn end_live(&mut self, attempt: Attempt) -> bool {
         let Some(live) = self.live.remove(attempt) else { return false };
-        let group = groups::find_mut(&mut self.jobs, attempt.task.group).expect("a group outlives its attempts");
+        let group =
+            groups::find_mut(&mut self.jobs, attempt.task.group).expect("a group outlives its attempts");
         group.live_count -= 1;
         self.live.unlink_group(&mut group.live, attempt.slot);
         if let Some(node) = live.node {

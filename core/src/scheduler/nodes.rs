@@ -126,6 +126,12 @@ impl Nodes {
         self.index.first_fit(request.amounts()).map(|index| NodeId(index as u32))
     }
 
+    /// Up to `most` nodes that have room for this, by id.
+    pub(super) fn fits(&self, request: &Resources, most: usize) -> Vec<NodeId> {
+        let found = self.index.fits(request.amounts(), most);
+        found.into_iter().map(|index| NodeId(index as u32)).collect()
+    }
+
     /// An upper bound on how many such requests fit on all nodes together.
     pub(super) fn places_at_most(&self, request: &Resources) -> u64 {
         if self.index.min_key().is_none() {

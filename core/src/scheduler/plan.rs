@@ -9,12 +9,12 @@ use crate::messages::{Placement, Plan, PlanPart};
 use crate::spec::ShapeSpec;
 use crate::time::Time;
 
+use super::Scheduler;
 use super::groups::{self, GroupView};
 use super::live::LiveTable;
 use super::nodes::Nodes;
 use super::queue::Entry;
 use super::shapes::{Place, ShapeId, ShapeKey};
-use super::Scheduler;
 
 /// What a turn collects before it plans, and what it decides.
 #[derive(Debug)]

@@ -73,8 +73,7 @@ impl Executors {
             ExecutorMessage::Kill(attempt) => {
                 if let Some(execution) = self.running.get(&(node, attempt)) {
                     let due = now + execution.course.dying;
-                    let ends_first =
-                        matches!(execution.next, Step::Exit(_)) && execution.due <= due;
+                    let ends_first = matches!(execution.next, Step::Exit(_)) && execution.due <= due;
                     if !ends_first {
                         self.schedule(node, attempt, Step::Exit(Exit::Stopped), due);
                     }

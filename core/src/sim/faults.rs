@@ -6,8 +6,7 @@ use fastrand::Rng;
 
 use crate::id::{JobId, NodeId, Ticket};
 use crate::messages::{
-    ClusterMessage, JobMessage, Outbox, RebalancerMessage, RunnerMessage,
-    SchedulerMessage,
+    ClusterMessage, JobMessage, Outbox, RebalancerMessage, RunnerMessage, SchedulerMessage,
 };
 use crate::node_agent::NodeAgent;
 use crate::settings::Settings;

@@ -6,7 +6,6 @@ use crate::id::{Attempt, NodeId};
 use crate::job_state::GroupStatus;
 use crate::machine::{Broken, promise};
 use crate::resources::Resources;
-use crate::scheduler::role_order;
 use crate::spec::GroupSpec;
 
 use super::world::World;
@@ -109,25 +108,35 @@ impl World {
     }
 }
 
-/// Whether all these tasks find room together, each on the node with the fewest tasks.
-fn gang_fits(
-    spec: &GroupSpec,
-    roles: &[(u16, u32)],
-    mut nodes: BTreeMap<NodeId, (u32, Resources)>,
-) -> bool {
-    let request = |role: u16| &spec.roles[usize::from(role)].shape.request;
-    let requests: Vec<&Resources> = roles.iter().map(|(role, _)| request(*role)).collect();
-    for index in role_order(&requests) {
-        let (role, count) = roles[index];
-        for _ in 0..count {
-            let fitting = nodes.iter().filter(|(_, (_, free))| request(role).fits_in(free));
-            let Some(id) = fitting.min_by_key(|(id, (tasks, _))| (*tasks, **id)).map(|(id, _)| *id) else {
-                return false;
-            };
-            let (tasks, free) = nodes.get_mut(&id).expect("just seen");
-            *tasks += 1;
-            *free -= request(role);
+/// Whether all these tasks find room together: every way is tried.
+fn gang_fits(spec: &GroupSpec, roles: &[(u16, u32)], nodes: BTreeMap<NodeId, (u32, Resources)>) -> bool {
+    let mut free: Vec<Resources> = nodes.into_values().map(|(_, free)| free).collect();
+    let mut tasks: Vec<(&Resources, bool)> = Vec::new();
+    for (role, count) in roles {
+        let request = &spec.roles[usize::from(*role)].shape.request;
+        let room: u64 = free.iter().map(|free| request.copies_in(free, u64::from(*count))).sum();
+        if room < u64::from(*count) {
+            return false;
+        }
+        tasks.extend((0..*count).map(|number| (request, number > 0)));
+    }
+    place_all(&tasks, 0, &mut free)
+}
+
+/// Places each task on each node in turn. Identical tasks stand in the order of their nodes, so no
+/// way is tried twice.
+fn place_all(tasks: &[(&Resources, bool)], previous: usize, free: &mut [Resources]) -> bool {
+    let Some(((request, like_previous), rest)) = tasks.split_first() else { return true };
+    let first = if *like_previous { previous } else { 0 };
+    for node in first..free.len() {
+        if request.fits_in(&free[node]) {
+            free[node] -= request;
+            let fits = place_all(rest, node, free);
+            free[node] += request;
+            if fits {
+                return true;
+            }
         }
     }
-    true
+    false
 }

@@ -215,7 +215,8 @@ impl Run<'_> {
         let result = self.world.deliver(to, links, &mut self.behaviour);
         self.world.take_host_messages();
         let outbox = self.world.last_outbox().expect("outboxes are kept");
-        let bytes = codec::encode(outbox).map_err(|error| self.failure(FailureKind::Panic, error.to_string()))?;
+        let bytes =
+            codec::encode(outbox).map_err(|error| self.failure(FailureKind::Panic, error.to_string()))?;
         for byte in bytes {
             self.report.digest = (self.report.digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
@@ -260,6 +261,7 @@ impl Run<'_> {
 
     fn heal(&mut self) -> Result<(), Failure> {
         let mut cancelled = false;
+        let mut heartbeats_at = None;
         for _ in 0..HEALING_STEPS_MAX {
             self.report.steps += 1;
             self.world.run_executors();
@@ -269,8 +271,10 @@ impl Run<'_> {
             }
             self.report.quiescent_checks += 1;
             self.world.check_quiescent().map_err(|broken| self.broken(broken))?;
-            report_heartbeats(&mut self.world);
-            if !self.world.is_quiescent() {
+            // Heartbeats are heard once at each moment; a sweep takes its time.
+            if heartbeats_at != Some(self.world.now) {
+                heartbeats_at = Some(self.world.now);
+                report_heartbeats(&mut self.world);
                 continue;
             }
             if self.world.jobs.unfinished() == 0 {

@@ -155,10 +155,16 @@ impl TaskRunner {
         out.agents.push((node, AgentMessage::Sweep { session, sweep }));
     }
 
+    /// Sessions only grow: the new agent may have begun anew before this is heard.
+    fn node_added(&mut self, node: NodeId, session: u64) {
+        let agent = self.agent_mut(node);
+        agent.session = agent.session.max(session);
+    }
+
     fn node_gone(&mut self, node: NodeId) {
         let agent = self.agent_mut(node);
         debug_assert!(agent.attempts.is_empty(), "a removed node's attempts were abandoned first");
-        *agent = Agent::default();
+        agent.sweep = None;
     }
 
     fn overdue(&mut self, now: Time, index: usize, out: &mut Outbox) {
@@ -188,7 +194,7 @@ impl Machine for TaskRunner {
                 }
                 RunnerMessage::Abandon(list) => list.into_iter().for_each(|one| self.abandon(one, out)),
                 RunnerMessage::Sweep { node, sweep } => self.sweep(node, sweep, out),
-                RunnerMessage::NodeAdded { node, session } => self.agent_mut(node).session = session,
+                RunnerMessage::NodeAdded { node, session } => self.node_added(node, session),
                 RunnerMessage::NodeGone(node) => self.node_gone(node),
                 RunnerMessage::Report { node, session, report } => {
                     self.report(now, node, session, report, out);

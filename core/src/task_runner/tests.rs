@@ -94,3 +94,13 @@ fn a_sweep_is_asked_again_of_a_new_session() {
     let out = bench.report(1, AgentReport::Swept(4));
     assert_eq!(out.cluster, [ClusterMessage::Swept { node: NODE, sweep: 4 }]);
 }
+
+#[test]
+fn an_agent_that_began_anew_before_its_node_was_announced_is_heard() {
+    let mut bench = Bench { runner: TaskRunner::new(Arc::new(Settings::default())) };
+    bench.report(5, AgentReport::Hello);
+    bench.hear(Time(0), RunnerMessage::NodeAdded { node: NODE, session: 4 });
+    let launch = Launch { attempt: attempt(), node: NODE };
+    let out = bench.hear(Time(0), RunnerMessage::Launch(vec![launch]));
+    assert_eq!(out.agents, [(NODE, AgentMessage::Start { session: 5, attempt: attempt() })]);
+}

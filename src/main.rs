@@ -1,0 +1,9 @@
+//! The `plimsoll` command.
+
+mod command;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    command::run()
+}
