@@ -21,6 +21,7 @@ pub struct Explanation {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
+#[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// Nothing of the group waits.
     NotWaiting,

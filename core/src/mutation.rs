@@ -47,6 +47,9 @@ pub(crate) fn active(_: Mutation) -> bool {
 }
 
 #[cfg(test)]
+pub(crate) use switch::{active, with};
+
+#[cfg(test)]
 mod switch {
     use std::cell::Cell;
 
@@ -73,6 +76,3 @@ mod switch {
         body()
     }
 }
-
-#[cfg(test)]
-pub(crate) use switch::{active, with};

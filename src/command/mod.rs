@@ -3,6 +3,7 @@
 mod check_config;
 mod output;
 mod plan;
+mod sim;
 
 use std::io;
 use std::process::ExitCode;
@@ -26,11 +27,13 @@ struct CommandLine {
 enum Command {
     CheckConfig(check_config::Arguments),
     Plan(plan::Arguments),
+    Sim(sim::Arguments),
 }
 
 const EXAMPLES: &str = "Examples:
   plimsoll check-config scoot
-  plimsoll plan cluster.toml --json";
+  plimsoll plan cluster.toml --json
+  plimsoll sim --seeds 1000";
 
 /// Nothing was wrong with the command, but it could not be carried out.
 const FAILED: u8 = 1;
@@ -44,6 +47,7 @@ pub fn run() -> ExitCode {
     let result = match line.command {
         Command::CheckConfig(arguments) => check_config::run(&arguments, &mut output),
         Command::Plan(arguments) => plan::run(&arguments, &mut output),
+        Command::Sim(arguments) => sim::run(&arguments, &mut output),
     };
     match result {
         Ok(code) => code,

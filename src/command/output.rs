@@ -44,6 +44,19 @@ impl Output {
         writeln!(anstream::stdout().lock(), "{}", table.trim_fmt())
     }
 
+    /// A line below a table.
+    pub(super) fn note(&mut self, text: &str) -> io::Result<()> {
+        writeln!(anstream::stdout().lock(), "{text}")
+    }
+
+    /// Tells why the command could not be carried out.
+    pub(super) fn failure(&mut self, error: &dyn std::error::Error) -> io::Result<()> {
+        if self.json {
+            return self.document(&json!({"ok": false, "problems": [{"message": error.to_string()}]}));
+        }
+        writeln!(anstream::stderr().lock(), "{ERROR}error{ERROR:#}: {error}")
+    }
+
     pub(super) fn document(&mut self, document: &impl Serialize) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
         serde_json::to_writer_pretty(&mut stdout, document)?;

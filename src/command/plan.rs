@@ -4,11 +4,11 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::Args;
-use plimsoll::core::plan::Scenario;
+use plimsoll::core::plan::{self, DecisionKind, PlanError, PlanReport, Scenario};
 use plimsoll::scenario;
-use serde_json::json;
 
 use super::output::Output;
+use super::{BAD_INPUT, FAILED};
 
 /// Decide what would run where, without running anything
 ///
@@ -36,19 +36,53 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> io::Result<Exit
 
 /// Carries out the dry run and prints what it decided.
 fn decide(scenario: &Scenario, output: &mut Output) -> io::Result<ExitCode> {
-    let counts = [
-        ("nodes", scenario.nodes.len() as u64),
-        ("jobs", scenario.jobs.len() as u64),
-        ("tasks", scenario.tasks()),
-        ("running", scenario.running.iter().map(|running| u64::from(running.count)).sum()),
-        ("events", scenario.events.len() as u64),
-    ];
-    if output.json {
-        let counts: serde_json::Map<_, _> =
-            counts.iter().map(|(name, count)| ((*name).to_owned(), json!(count))).collect();
-        output.document(&counts)?;
-    } else {
-        output.table(&["", "count"], counts.map(|(name, count)| vec![name.to_owned(), count.to_string()]))?;
+    match plan::run(scenario) {
+        Ok(report) if output.json => output.document(&report)?,
+        Ok(report) => print(&report, output)?,
+        Err(error @ PlanError::Broken(_)) => {
+            output.failure(&error)?;
+            return Ok(ExitCode::from(FAILED));
+        }
+        Err(error) => {
+            output.failure(&error)?;
+            return Ok(ExitCode::from(BAD_INPUT));
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// More decisions than this are summed up for people; programs get them all.
+const DECISIONS_SHOWN_MAX: usize = 50;
+
+fn print(report: &PlanReport, output: &mut Output) -> io::Result<()> {
+    output.heading("Decisions")?;
+    let shown = report.decisions.iter().take(DECISIONS_SHOWN_MAX);
+    let rows = shown.map(|one| {
+        let kind = match one.kind {
+            DecisionKind::Stop => "stop",
+            _ => "assign",
+        };
+        let task = format!("{}/{}/{}", one.group, one.role, one.task);
+        vec![format!("{:.3}", one.at), kind.into(), one.job.clone(), task, one.node.clone(), one.why.clone()]
+    });
+    output.table(&["at", "what", "job", "task", "node", "why"], rows)?;
+    if report.decisions.len() > DECISIONS_SHOWN_MAX {
+        let hidden = report.decisions.len() - DECISIONS_SHOWN_MAX;
+        output.note(&format!("… and {hidden} more; --json lists them all"))?;
+    }
+    output.heading("\nSummary")?;
+    let jobs = &report.summary.assigned_by_job;
+    output
+        .table(&["job", "assigned"], jobs.iter().map(|(job, count)| vec![job.clone(), count.to_string()]))?;
+    let (assigned, stopped) = (report.summary.assigned, report.summary.stopped);
+    output.note(&format!("{assigned} assigned, {stopped} stopped"))?;
+    if report.waiting.is_empty() {
+        return output.note("nothing waits");
+    }
+    output.heading("\nWaiting")?;
+    let rows = report
+        .waiting
+        .iter()
+        .map(|one| vec![one.job.clone(), one.group.clone(), one.tasks.to_string(), one.sentence.clone()]);
+    output.table(&["job", "group", "tasks", "why"], rows)
 }

@@ -27,6 +27,15 @@ impl ClusterState {
         }
     }
 
+    /// The host knows that the node is dead: it is given up at once.
+    pub(super) fn node_down(&mut self, now: Time, id: NodeId, out: &mut Outbox) {
+        self.heartbeat_lost(now, id, out);
+        if self.node(id).is_some_and(|node| node.liveness == Liveness::Suspect) {
+            self.down_deadlines.clear(id.index());
+            self.give_up(id, out);
+        }
+    }
+
     pub(super) fn heartbeat_back(&mut self, id: NodeId, out: &mut Outbox) {
         let Some(node) = self.node_mut(id) else { return };
         match node.liveness {

@@ -171,6 +171,7 @@ impl ClusterState {
             ClusterMessage::HeartbeatLost(node) | ClusterMessage::Unresponsive(node) => {
                 self.heartbeat_lost(now, node, out);
             }
+            ClusterMessage::NodeDown(node) => self.node_down(now, node, out),
             ClusterMessage::HeartbeatBack(node) => self.heartbeat_back(node, out),
             ClusterMessage::Swept { node, sweep } => self.swept(node, sweep, out),
             ClusterMessage::Settings(settings) => self.settings = settings,

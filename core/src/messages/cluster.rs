@@ -27,6 +27,8 @@ pub enum ClusterMessage {
     },
     /// From the host: the node's agent has been silent for too long.
     HeartbeatLost(NodeId),
+    /// From the host: the node is known to be dead; there is no point in waiting for it.
+    NodeDown(NodeId),
     /// From the host: the node's agent is heard again.
     HeartbeatBack(NodeId),
     Settings(Arc<Settings>),

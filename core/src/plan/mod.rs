@@ -1,6 +1,13 @@
 //! Dry runs: what would be decided for a cluster and a workload described in one file.
 
 pub mod format;
+mod lay;
+mod report;
+mod run;
 mod scenario;
+#[cfg(test)]
+mod tests;
 
+pub use report::{Decision, DecisionKind, PlanReport, Summary, WaitingGroup};
+pub use run::{PlanError, run};
 pub use scenario::{Happening, RunningTasks, Scenario, ScenarioEvent, ScenarioJob};

@@ -3,13 +3,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::id::TaskId;
+use crate::id::{GroupId, JobId, NodeId, TaskId};
 use crate::machine::{Broken, promise};
-use crate::resources::Resources;
+use crate::resources::{KindId, Resources};
 use crate::spec::Start;
 
 use super::shapes::{Place, ShapeId, ShapeKey};
 use super::{Scheduler, gangs};
+
+/// A group that would start if there were room.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Startable {
+    pub group: GroupId,
+    /// Waiting tasks by role.
+    pub roles: Vec<(u16, u32)>,
+    /// All of them start together or none.
+    pub atomic: bool,
+}
 
 impl Scheduler {
     pub(super) fn check_view(&self) -> Result<(), Broken> {
@@ -34,7 +44,7 @@ impl Scheduler {
         let on_nodes = self.live.iter().filter(|live| live.node.is_some()).count();
         promise!(1, chained as usize == on_nodes, "a charged attempt is on no node");
         for (kind, sum) in (0..self.settings.kinds.len()).map(|kind| {
-            let kind = crate::resources::KindId(kind as u16);
+            let kind = KindId(kind as u16);
             let open = self.nodes.iter().filter(|(_, node)| node.takes_work());
             (kind, open.map(|(_, node)| i128::from(node.free.get(kind))).sum::<i128>())
         }) {
@@ -87,12 +97,12 @@ impl Scheduler {
     }
 
     /// What the view says is free on each node, to be compared with the ledger.
-    pub fn free_by_node(&self) -> BTreeMap<crate::id::NodeId, Resources> {
+    pub fn free_by_node(&self) -> BTreeMap<NodeId, Resources> {
         self.nodes.iter().map(|(id, node)| (id, node.free.clone())).collect()
     }
 
-    /// Tasks that wait, with closed window, as (group, role, count); atomic groups only as a whole.
-    pub fn startable(&self) -> Vec<(crate::id::GroupId, Vec<(u16, u32)>, bool)> {
+    /// Groups of which something waits with a closed window.
+    pub fn startable(&self) -> Vec<Startable> {
         let mut startable = Vec::new();
         for (job, view) in self.jobs.iter() {
             for (index, group) in view.groups.iter().enumerate() {
@@ -100,7 +110,7 @@ impl Scheduler {
                 else {
                     continue;
                 };
-                let id = crate::id::GroupId::new(crate::id::JobId(job), index as u16);
+                let id = GroupId::new(JobId(job), index as u16);
                 let atomic = group.start == Start::Atomic;
                 let closed = |shape: ShapeId| self.shapes.get(shape).window.is_none();
                 let roles = group.roles.iter().enumerate().filter(|(_, role)| role.waiting() > 0);
@@ -115,7 +125,7 @@ impl Scheduler {
                         .collect(),
                 };
                 if !ready.is_empty() {
-                    startable.push((id, ready, atomic));
+                    startable.push(Startable { group: id, roles: ready, atomic });
                 }
             }
         }

@@ -38,6 +38,7 @@ use crate::settings::Settings;
 use crate::spec::Start;
 use crate::time::Time;
 
+pub use check::Startable;
 use groups::{GroupView, JobView, RoleView};
 use live::LiveTable;
 use nodes::Nodes;
@@ -397,7 +398,7 @@ impl Machine for Scheduler {
         }
         self.close_due_windows(now);
         self.plan(&mut turn);
-        if let Some(plan) = turn.into_plan(&mut self.last_plan) {
+        if let Some(plan) = turn.take_plan(&mut self.last_plan) {
             out.cluster.push(ClusterMessage::Commit(plan));
         }
         if let Some(sequence) = turn.seen {

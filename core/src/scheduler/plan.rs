@@ -95,7 +95,7 @@ impl Turn {
         }
     }
 
-    pub(super) fn into_plan(&mut self, last_plan: &mut u64) -> Option<Plan> {
+    pub(super) fn take_plan(&mut self, last_plan: &mut u64) -> Option<Plan> {
         if self.placements.is_empty() {
             return None;
         }

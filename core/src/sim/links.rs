@@ -61,6 +61,11 @@ impl Queues {
         batch
     }
 
+    /// How many batches are on a link.
+    pub(super) fn length(&self, link: Link) -> usize {
+        self.queues.get(&link).map_or(0, VecDeque::len)
+    }
+
     /// The oldest batch of a link.
     pub(super) fn peek(&self, link: Link) -> Option<&Batch> {
         self.queues.get(&link)?.front()

@@ -6,6 +6,7 @@ use crate::id::{Attempt, NodeId};
 use crate::job_state::GroupStatus;
 use crate::machine::{Broken, promise};
 use crate::resources::Resources;
+use crate::scheduler::Startable;
 use crate::spec::GroupSpec;
 
 use super::world::World;
@@ -74,7 +75,7 @@ impl World {
     /// window. Plain loops over every group and every node, no index.
     fn check_nothing_could_start(&self) -> Result<(), Broken> {
         let free = self.open_free();
-        for (id, roles, atomic) in self.scheduler.startable() {
+        for Startable { group: id, roles, atomic } in self.scheduler.startable() {
             let job = self.jobs.job(id.job()).map_err(|_| Broken::new(4, "a forgotten job waits"))?;
             let spec = &job.spec.groups[id.index()];
             let starts = match atomic {

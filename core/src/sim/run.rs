@@ -11,6 +11,7 @@ use crate::codec;
 use crate::explanation::Reason;
 use crate::id::JobId;
 use crate::machine::Broken;
+use crate::scheduler::Startable;
 use crate::time::{Span, Time};
 
 use super::faults::{Fault, Troublemaker, report_heartbeats};
@@ -297,7 +298,7 @@ impl Run<'_> {
     /// What still waits when nothing runs any more could not run on an empty cluster either, and
     /// says so.
     fn check_the_rest_can_never_run(&self) -> Result<(), Failure> {
-        for (id, roles, atomic) in self.world.scheduler.startable() {
+        for Startable { group: id, roles, atomic } in self.world.scheduler.startable() {
             let job = self.world.jobs.job(id.job()).expect("a waiting job is kept");
             let spec = &job.spec.groups[id.index()];
             if self.world.could_ever_fit(spec, &roles, atomic) {

@@ -158,6 +158,21 @@ impl World {
         }
     }
 
+    /// Delivers everything that is on its way, in the order of the parties, and lets everything
+    /// that is due happen, until nothing more happens at this moment. What reaches a party together
+    /// is one turn.
+    pub fn settle(&mut self, behaviour: &mut dyn Behaviour) -> Result<(), Broken> {
+        loop {
+            self.run_executors();
+            let waiting = self.open_links().into_iter().map(|link| link.to);
+            let Some(to) = waiting.chain(self.due()).min() else { return Ok(()) };
+            let links = self.open_links_to(to);
+            let batches = links.iter().flat_map(|link| std::iter::repeat_n(*link, self.queues.length(*link)));
+            let batches: Vec<Link> = batches.collect();
+            self.deliver(to, &batches, behaviour)?;
+        }
+    }
+
     /// Ends an execution as if it had come to its end by itself.
     pub fn finish_execution(&mut self, node: NodeId, attempt: Attempt, exit: Exit) {
         self.executors.finish(self.now, node, attempt, exit);

@@ -1,0 +1,86 @@
+//! Lays the tasks that run already onto nodes: where the file says, else on the first that fits.
+
+use std::collections::BTreeMap;
+
+use crate::id::NodeId;
+use crate::messages::Adopted;
+use crate::resources::Resources;
+use crate::spec::Start;
+use crate::time::Time;
+
+use super::run::PlanError;
+use super::scenario::{RunningTasks, Scenario};
+
+/// The running tasks of one job: where they are, and since when, in the order of their numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Laid {
+    pub(super) adopted: Vec<Adopted>,
+    /// By group and role, when each task started.
+    pub(super) started: BTreeMap<(u16, u16), Vec<Time>>,
+}
+
+/// For each job that has running tasks, by its position in the scenario.
+pub(super) fn lay(scenario: &Scenario) -> Result<BTreeMap<usize, Laid>, PlanError> {
+    let mut free: Vec<Resources> = scenario.nodes.iter().map(|node| node.capacity.clone()).collect();
+    let mut jobs: BTreeMap<usize, Laid> = BTreeMap::new();
+    for (index, running) in scenario.running.iter().enumerate() {
+        let laid = jobs.entry(running.job).or_default();
+        lay_role(scenario, index, running, &mut free, laid)?;
+    }
+    for (job, laid) in &jobs {
+        check_atomic_groups(scenario, *job, laid)?;
+    }
+    Ok(jobs)
+}
+
+fn lay_role(
+    scenario: &Scenario,
+    index: usize,
+    running: &RunningTasks,
+    free: &mut [Resources],
+    laid: &mut Laid,
+) -> Result<(), PlanError> {
+    let RunningTasks { job, group, role, count, node, started } = *running;
+    let spec = &scenario.jobs[job].spec.groups[usize::from(group)].roles[usize::from(role)];
+    let request = &spec.shape.request;
+    for _ in 0..count {
+        let place = match node {
+            Some(node) => request.fits_in(&free[node]).then_some(node),
+            None => free.iter().position(|free| request.fits_in(free)),
+        };
+        let Some(place) = place else {
+            let whole = match node {
+                Some(node) => format!("node `{}` has no room", scenario.nodes[node].name),
+                None => "no node has room".to_owned(),
+            };
+            let what = format!("{whole} for {count} running tasks of role `{}`", spec.name);
+            return Err(PlanError::Impossible { field: format!("running[{index}]"), what });
+        };
+        free[place] -= request;
+        let node = NodeId(place as u32);
+        match laid.adopted.last_mut() {
+            Some(last) if (last.group, last.role, last.node) == (group, role, node) => last.tasks += 1,
+            _ => laid.adopted.push(Adopted { group, role, node, tasks: 1 }),
+        }
+        laid.started.entry((group, role)).or_default().push(started);
+    }
+    Ok(())
+}
+
+/// An atomic group runs whole or not at all, also before the dry run begins.
+fn check_atomic_groups(scenario: &Scenario, job: usize, laid: &Laid) -> Result<(), PlanError> {
+    let spec = &scenario.jobs[job].spec;
+    for (index, group) in spec.groups.iter().enumerate().filter(|(_, group)| group.start == Start::Atomic) {
+        let running = |role: usize| laid.started.get(&(index as u16, role as u16)).map_or(0, Vec::len);
+        let roles = group.roles.iter().enumerate();
+        let (some, all) = roles.fold((false, true), |(some, all), (role, spec)| {
+            (some || running(role) > 0, all && running(role) == spec.max as usize)
+        });
+        if some && !all {
+            let what =
+                format!("group `{}` of job `{}` is atomic: all of it runs or nothing", group.name, spec.name);
+            return Err(PlanError::Impossible { field: "running".into(), what });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! What a dry run decided, in the form that people and programs read.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::explanation::Explanation;
+
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct PlanReport {
+    /// In the order in which they were made.
+    pub decisions: Vec<Decision>,
+    pub summary: Summary,
+    pub waiting: Vec<WaitingGroup>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Decision {
+    /// Seconds.
+    pub at: f64,
+    pub kind: DecisionKind,
+    pub job: String,
+    pub group: String,
+    pub role: String,
+    pub task: u32,
+    pub node: String,
+    /// The class that the job belongs to, once there are classes.
+    pub class: Option<String>,
+    pub why: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum DecisionKind {
+    Assign,
+    Stop,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Summary {
+    pub assigned: u64,
+    pub stopped: u64,
+    pub assigned_by_class: BTreeMap<String, u64>,
+    pub stopped_by_class: BTreeMap<String, u64>,
+    pub assigned_by_queue: BTreeMap<String, u64>,
+    pub assigned_by_job: BTreeMap<String, u64>,
+    pub assigned_by_node: BTreeMap<String, u64>,
+}
+
+/// A group of which something waits when the dry run ends.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct WaitingGroup {
+    pub job: String,
+    pub group: String,
+    pub tasks: u64,
+    pub explanation: Explanation,
+    pub sentence: String,
+}
+
+impl PlanReport {
+    pub(super) fn record(&mut self, decision: Decision) {
+        let summary = &mut self.summary;
+        match decision.kind {
+            DecisionKind::Assign => {
+                summary.assigned += 1;
+                *summary.assigned_by_job.entry(decision.job.clone()).or_default() += 1;
+                *summary.assigned_by_node.entry(decision.node.clone()).or_default() += 1;
+            }
+            DecisionKind::Stop => summary.stopped += 1,
+        }
+        self.decisions.push(decision);
+    }
+}

@@ -1,0 +1,298 @@
+//! Carries out a dry run: the real machines in a world without faults.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::id::{Attempt, GroupId, JobId, NodeId, Ticket};
+use crate::machine::{Broken, Machine};
+use crate::messages::{Answer, ClusterMessage, HostMessage, JobEvent, JobMessage, Refusal};
+use crate::outcome::{Exit, Outcome, StopCause};
+use crate::sim::{Batch, Behaviour, Course, Party, World};
+use crate::spec::{JobSpec, Liveness, NodePatch};
+use crate::time::{Span, Time};
+
+use super::lay::{Laid, lay};
+use super::report::{Decision, DecisionKind, PlanReport, WaitingGroup};
+use super::scenario::{Happening, Scenario};
+
+/// Why a dry run of a well-formed file cannot be carried out.
+#[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    #[error("{field}: {what}")]
+    Impossible { field: String, what: String },
+    #[error("refused: {0}")]
+    Refused(#[from] Refusal),
+    /// Always a bug, never the file's fault.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+}
+
+/// What would be decided.
+pub fn run(scenario: &Scenario) -> Result<PlanReport, PlanError> {
+    let mut dry_run = DryRun::begin(scenario)?;
+    dry_run.settle()?;
+    let mut events = scenario.events.iter().enumerate().peekable();
+    loop {
+        let next_event = events.peek().map(|(_, event)| event.at);
+        let next = [next_event, dry_run.next_arrival(), dry_run.next_moment()].into_iter().flatten().min();
+        let Some(next) = next.filter(|next| scenario.until.is_none_or(|until| *next <= until)) else { break };
+        dry_run.world.now = next.max(dry_run.world.now);
+        dry_run.submit_arrived()?;
+        while let Some((index, event)) = events.next_if(|(_, event)| event.at <= next) {
+            dry_run.happen(index, &event.what)?;
+        }
+        dry_run.settle()?;
+    }
+    Ok(dry_run.finish())
+}
+
+struct DryRun<'a> {
+    scenario: &'a Scenario,
+    world: World,
+    courses: Courses,
+    report: PlanReport,
+    /// Jobs of the file that have not been submitted yet, the next one last.
+    to_come: Vec<usize>,
+    laid: BTreeMap<usize, Laid>,
+    /// Submitted jobs: the position in here is the number of the job minus one.
+    jobs: Vec<Arc<JobSpec>>,
+    numbers: BTreeMap<String, JobId>,
+    /// How many tasks of each role ran before the dry run began.
+    adopted: BTreeMap<(GroupId, u16), u32>,
+}
+
+/// Executions take the time the file declares, if time passes at all.
+struct Courses {
+    ends: bool,
+    now: Time,
+    durations: BTreeMap<(GroupId, u16), Span>,
+    started: BTreeMap<(GroupId, u16), Vec<Time>>,
+}
+
+impl Behaviour for Courses {
+    fn course(&mut self, attempt: Attempt) -> Course {
+        let role = (attempt.task.group, attempt.task.role);
+        let duration = self.durations.get(&role).copied().filter(|_| self.ends);
+        let earlier = match self.started.get(&role).and_then(|all| all.get(attempt.task.index as usize)) {
+            Some(started) if attempt.number == 1 => self.now.since(*started),
+            _ => Span::ZERO,
+        };
+        let run = duration.map(|duration| Span(duration.0.saturating_sub(earlier.0)));
+        Course { prepare: Span::ZERO, run, exit: Exit::Completed, dying: Span::ZERO }
+    }
+}
+
+impl<'a> DryRun<'a> {
+    /// All nodes and all jobs of the file arrive in one turn.
+    fn begin(scenario: &'a Scenario) -> Result<DryRun<'a>, PlanError> {
+        let mut world = World::new(Arc::new(scenario.settings.clone()));
+        world.now = scenario.now;
+        let add = |node| ClusterMessage::AddNode { ticket: Ticket(0), node: Box::new(node) };
+        world.tell(Party::Cluster, Batch::Cluster(scenario.nodes.iter().cloned().map(add).collect()));
+        let courses = Courses {
+            ends: scenario.until.is_some(),
+            now: scenario.now,
+            durations: BTreeMap::new(),
+            started: BTreeMap::new(),
+        };
+        let (report, jobs) = (PlanReport::default(), Vec::new());
+        let (numbers, adopted) = (BTreeMap::new(), BTreeMap::new());
+        let laid = lay(scenario)?;
+        let mut to_come: Vec<usize> = (0..scenario.jobs.len()).collect();
+        to_come.sort_by_key(|job| std::cmp::Reverse((scenario.jobs[*job].submitted, *job)));
+        let mut dry_run = DryRun { scenario, world, courses, report, to_come, laid, jobs, numbers, adopted };
+        dry_run.submit_arrived()?;
+        Ok(dry_run)
+    }
+
+    fn next_arrival(&self) -> Option<Time> {
+        self.to_come.last().map(|job| self.scenario.jobs[*job].submitted)
+    }
+
+    /// Submits the jobs whose time has come, earlier ones first.
+    fn submit_arrived(&mut self) -> Result<(), PlanError> {
+        while self.next_arrival().is_some_and(|submitted| submitted <= self.world.now) {
+            let job = self.to_come.pop().expect("one is to come");
+            let laid = self.laid.remove(&job).unwrap_or_default();
+            let spec = &self.scenario.jobs[job].spec;
+            if self.world.now > self.scenario.now && !laid.adopted.is_empty() {
+                let what = format!("job `{}` is submitted later and cannot run already", spec.name);
+                return Err(PlanError::Impossible { field: "running".into(), what });
+            }
+            self.submit(spec, laid);
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, spec: &JobSpec, laid: Laid) {
+        let spec = Arc::new(spec.clone());
+        self.jobs.push(Arc::clone(&spec));
+        let job = JobId(self.jobs.len() as u64);
+        self.numbers.insert(spec.name.clone(), job);
+        for (index, group) in spec.groups.iter().enumerate() {
+            let id = GroupId::new(job, index as u16);
+            for (role, spec) in group.roles.iter().enumerate() {
+                if let Some(duration) = spec.duration {
+                    self.courses.durations.insert((id, role as u16), duration);
+                }
+            }
+        }
+        for ((group, role), started) in laid.started {
+            let role = (GroupId::new(job, group), role);
+            self.adopted.insert(role, started.len() as u32);
+            self.courses.started.insert(role, started);
+        }
+        let submit = JobMessage::Submit { ticket: Ticket(0), job: spec, adopted: laid.adopted };
+        self.world.tell(Party::Jobs, Batch::Jobs(vec![submit]));
+    }
+
+    fn settle(&mut self) -> Result<(), PlanError> {
+        self.world.settle(&mut self.courses)?;
+        self.world.check_quiescent()?;
+        for message in self.world.take_host_messages() {
+            match message {
+                HostMessage::Reply { answer: Answer::Refused(refusal), .. } => return Err(refusal.into()),
+                HostMessage::Job(event) => self.record(event),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// When something happens by itself next. Without an end the dry run only lets windows close.
+    fn next_moment(&self) -> Option<Time> {
+        match self.scenario.until {
+            Some(_) => self.world.next_event(),
+            None => self.world.scheduler.wake_at(),
+        }
+    }
+
+    fn happen(&mut self, index: usize, what: &Happening) -> Result<(), PlanError> {
+        match what {
+            Happening::Finish { job, count } => self.finish_tasks(index, job, *count),
+            Happening::Node { name, patch, liveness } => {
+                self.change_node(name, patch, *liveness);
+                Ok(())
+            }
+            Happening::Submit(job) => {
+                self.submit(&job.spec, Laid::default());
+                Ok(())
+            }
+            Happening::Cancel { job } => {
+                let cancel = JobMessage::Cancel { ticket: Ticket(0), job: self.numbers[job] };
+                self.world.tell(Party::Jobs, Batch::Jobs(vec![cancel]));
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the tasks of the job that have run longest.
+    fn finish_tasks(&mut self, index: usize, job: &str, count: u32) -> Result<(), PlanError> {
+        let number = self.numbers[job];
+        let of_job = self.world.jobs.live().filter(|task| task.attempt.task.job() == number);
+        let mut running: Vec<(Time, Attempt, NodeId)> =
+            of_job.map(|task| (self.started(task.attempt, task.since), task.attempt, task.node)).collect();
+        if running.len() < count as usize {
+            let what =
+                format!("job `{job}` has only {} running tasks at that time, not {count}", running.len());
+            return Err(PlanError::Impossible { field: format!("events[{index}].finish.count"), what });
+        }
+        running.sort_unstable();
+        for (_, attempt, node) in running.into_iter().take(count as usize) {
+            self.world.finish_execution(node, attempt, Exit::Completed);
+        }
+        Ok(())
+    }
+
+    fn started(&self, attempt: Attempt, since: Time) -> Time {
+        let role = (attempt.task.group, attempt.task.role);
+        let started = self.courses.started.get(&role).and_then(|all| all.get(attempt.task.index as usize));
+        started.copied().filter(|_| attempt.number == 1).unwrap_or(since)
+    }
+
+    fn change_node(&mut self, name: &str, patch: &NodePatch, liveness: Option<Liveness>) {
+        let id = self.world.cluster.node_id(name).expect("the file names its own nodes");
+        let update = |patch| ClusterMessage::UpdateNode { ticket: Ticket(0), name: name.to_owned(), patch };
+        let mut messages = Vec::new();
+        if *patch != NodePatch::default() {
+            messages.push(update(Box::new(patch.clone())));
+        }
+        messages.extend(liveness.map(|liveness| match liveness {
+            Liveness::Ready => ClusterMessage::HeartbeatBack(id),
+            Liveness::Suspect => ClusterMessage::HeartbeatLost(id),
+            Liveness::Down => ClusterMessage::NodeDown(id),
+        }));
+        self.world.tell(Party::Cluster, Batch::Cluster(messages));
+    }
+
+    fn record(&mut self, event: JobEvent) {
+        match event {
+            JobEvent::Bound { attempt, node, at } => {
+                let role = (attempt.task.group, attempt.task.role);
+                let adopted = self.adopted.get(&role).copied().unwrap_or(0);
+                if attempt.number > 1 || attempt.task.index >= adopted {
+                    let why = "fewest tasks among the nodes with room".to_owned();
+                    self.decide(DecisionKind::Assign, attempt, node, at, why);
+                }
+            }
+            JobEvent::Ended { attempt, node, outcome, at } => {
+                if let Some(why) = why_stopped(outcome) {
+                    self.decide(DecisionKind::Stop, attempt, node, at, why.to_owned());
+                }
+            }
+            JobEvent::Finished { .. } => {}
+        }
+    }
+
+    fn decide(&mut self, kind: DecisionKind, attempt: Attempt, node: NodeId, at: Time, why: String) {
+        let spec = &self.jobs[attempt.task.job().0 as usize - 1];
+        let group = &spec.groups[attempt.task.group.index()];
+        self.report.record(Decision {
+            at: at.as_seconds(),
+            kind,
+            job: spec.name.clone(),
+            group: group.name.clone(),
+            role: group.roles[usize::from(attempt.task.role)].name.clone(),
+            task: attempt.task.index,
+            node: self.scenario.nodes[node.index()].name.clone(),
+            class: None,
+            why,
+        });
+    }
+
+    /// Adds what waits, with the reasons, and hands the report over.
+    fn finish(mut self) -> PlanReport {
+        for (number, spec) in self.jobs.iter().enumerate() {
+            for (index, group) in spec.groups.iter().enumerate() {
+                let id = GroupId::new(JobId(number as u64 + 1), index as u16);
+                let Some(explanation) = self.world.scheduler.explain(id) else { continue };
+                if explanation.waiting > 0 {
+                    self.report.waiting.push(WaitingGroup {
+                        job: spec.name.clone(),
+                        group: group.name.clone(),
+                        tasks: explanation.waiting,
+                        sentence: explanation.sentence(),
+                        explanation,
+                    });
+                }
+            }
+        }
+        self.report
+    }
+}
+
+fn why_stopped(outcome: Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::Preempted(StopCause::CapacityLoss) => {
+            Some("the node's capacity shrank below what ran there")
+        }
+        Outcome::Preempted(StopCause::GroupBroken) => Some("a member of its atomic group was lost"),
+        Outcome::Preempted(StopCause::Cancel) | Outcome::Cancelled => Some("its job was cancelled"),
+        Outcome::Lost => Some("its node is down"),
+        Outcome::TimedOut => Some("it ran beyond its deadline"),
+        Outcome::Completed | Outcome::Failed => None,
+    }
+}
