@@ -1,14 +1,58 @@
 //! Plimsoll: an embeddable cluster scheduler.
 //!
+//! A service starts a [`Runtime`], feeds its [`Handle`] with nodes and jobs, and the runtime decides
+//! within microseconds what runs where, runs it through the service's [`Executor`], and explains
+//! what waits.
+//!
+//! ```
+//! use plimsoll::{JobSpec, NodeSpec, Runtime, TaskContext, tasks};
+//!
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! let executor = tasks(|task: TaskContext| async move {
+//!     println!("task {} of {} on {}", task.index(), task.job.name, task.node);
+//!     Ok(())
+//! });
+//! let runtime = Runtime::builder().executor(executor).start()?;
+//! let handle = runtime.handle();
+//! handle.add_node(NodeSpec::new("n1").capacity("cpu", 4)).await?;
+//! let job = handle.submit(JobSpec::bag("hello", 10).request("cpu", 1)).await?;
+//! let status = handle.wait(job).await?;
+//! assert_eq!(status.completed, 10);
+//! runtime.shutdown(std::time::Duration::from_secs(5)).await;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! A [`Config`] says how to schedule; a [`Scenario`](core::plan::Scenario), read from a dry-run
-//! file with [`scenario::load`], says what.
+//! file with [`scenario::load`], says what would be scheduled.
 
 #![warn(missing_docs)]
 
+mod builder;
 mod config;
+mod error;
+mod handle;
 mod input;
+mod ready_made;
+mod replay;
+mod runtime;
 pub mod scenario;
+mod specs;
 
+pub use builder::{Builder, StartError};
 pub use config::Config;
+pub use error::{RequestError, SubmitError};
+pub use handle::{Handle, SubmitMany};
 pub use input::{Format, InputError};
+pub use plimsoll_actors::{
+    Event, EventBatch, Executor, FatalError, JobStatus, NodeStatus, ShutdownReport, StopSignal, Stopped,
+    Subscription, TaskContext, TaskError,
+};
 pub use plimsoll_core as core;
+pub use plimsoll_core::explanation::Explanation;
+pub use plimsoll_core::id::JobId;
+pub use ready_made::{Blocking, Tasks, blocking_tasks, tasks};
+pub use replay::{ReplayError, replay};
+pub use runtime::{Runtime, SnapshotError};
+pub use specs::{Amount, GroupSpec, JobSpec, NodePatch, NodeSpec, RoleSpec};

@@ -114,7 +114,10 @@ fn bad_jobs() {
             "jobs[0].tasks: a job has either `groups` or `tasks` and `request`, not both, found 1",
             "jobs[0].groups: must not be empty, found []",
         ]),
-        (job(r#""requestor": "x""#), &["jobs[0].groups: missing, expected the groups of the job, or `tasks` and `request`"]),
+        (
+            job(r#""requestor": "x""#),
+            &["jobs[0].groups: missing, expected the groups of the job, or `tasks` and `request`"],
+        ),
         (job(r#""tasks": 1.5"#), &["jobs[0].tasks: expected a whole number between 1 and 10000000, found 1.5"]),
         (
             job(r#""tasks": 1, "request": {"fpga": 1}"#),
@@ -160,7 +163,8 @@ fn bad_groups_and_roles() {
         (
             role(r#""max": 2, "request": {"cpu": "x"}, "duration": -1"#),
             &[
-                "jobs[0].groups[0].roles[0].request.cpu: expected an amount such as 2, 0.5, \"500m\" or \"4Gi\", found \"x\"",
+                "jobs[0].groups[0].roles[0].request.cpu: expected an amount such as 2, 0.5, \"500m\" or \"4Gi\", \
+                 found \"x\"",
                 "jobs[0].groups[0].roles[0].duration: expected seconds between 0 and 1000000000000, found -1",
             ],
         ),
@@ -271,7 +275,8 @@ fn bad_files_as_a_whole() {
         (
             r#"{"config": "no-such", "settings": {"window": -1, "classes": [1]}}"#.into(),
             &[
-                "config: no-such: neither a file nor one of the presets default, scoot, armada, swarmkit, beaker, paddle",
+                "config: no-such: neither a file nor one of the presets default, scoot, armada, swarmkit, \
+                 beaker, paddle",
                 "settings.window: expected seconds between 0 and 3600, found -1",
                 "settings.classes: not supported yet: classes, found [1]",
             ],

@@ -1,1 +1,34 @@
-//! The actix shells around the machines of `plimsoll-core`.
+//! The actix shells around the machines of `plimsoll-core`: mailboxes, timers, threads and lanes.
+//!
+//! No decision is made in here. Each deciding machine lives in a [`Shell`](shell) on one dedicated
+//! thread; agents live in shards on another; the service feeds a bounded lane that the front
+//! drains in slices, and reads a board that is written behind its back.
+
+mod agents;
+mod board;
+mod clock;
+mod commands;
+mod doorbell;
+mod engine;
+mod executions;
+mod executor;
+mod fatal;
+mod front;
+mod lane;
+mod recorder;
+mod router;
+mod shell;
+mod snapshot;
+mod subscriptions;
+#[cfg(test)]
+mod tests;
+
+pub use board::{Board, JobStatus, NodeStatus};
+pub use commands::{Command, ReplySender};
+pub use engine::{Engine, EngineError, EngineOptions, Port, ShutdownReport, Stopped};
+pub use executor::{BoxFuture, Executor, StopSignal, TaskContext, TaskError};
+pub use fatal::{Fatal, FatalError};
+pub use lane::{Full, PushError};
+pub use recorder::Recorder;
+pub use snapshot::Snapshot;
+pub use subscriptions::{Event, EventBatch, Subscription};

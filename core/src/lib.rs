@@ -28,3 +28,4 @@ pub mod sim;
 pub mod spec;
 pub mod task_runner;
 pub mod time;
+pub mod turn_log;

@@ -175,6 +175,10 @@ impl ClusterState {
             ClusterMessage::HeartbeatBack(node) => self.heartbeat_back(node, out),
             ClusterMessage::Swept { node, sweep } => self.swept(node, sweep, out),
             ClusterMessage::Settings(settings) => self.settings = settings,
+            ClusterMessage::LookAgain => {
+                let nodes: Vec<NodeId> = self.nodes().map(|(id, _)| id).collect();
+                nodes.into_iter().for_each(|id| self.pending.touch(id));
+            }
             ClusterMessage::Commit(plan) => self.commit(plan, out),
             ClusterMessage::Withdraw(withdrawals) => {
                 for withdrawal in withdrawals {

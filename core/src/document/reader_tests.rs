@@ -1,3 +1,5 @@
+//! Reading documents: every problem, by path, at once.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -71,7 +73,8 @@ fn every_fault_is_noted_with_its_place() {
         "r.memory: expected a multiple of 1, found 0.5",
         "r.gpu: expected an amount such as 2, 0.5, \"500m\" or \"4Gi\", found \"lots\"",
         "r.slot: expected an amount such as 2, 0.5, \"500m\" or \"4Gi\", found null",
-        "r.apu: expected a resource kind that is declared in `resources` or offered by a node, such as `cpu` or `gpu`, found 1",
+        "r.apu: expected a resource kind that is declared in `resources` or offered by a node, \
+         such as `cpu` or `gpu`, found 1",
         "must: missing, expected a text",
         "windw: unknown field, expected `window`",
     ];

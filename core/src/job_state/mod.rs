@@ -88,6 +88,11 @@ impl JobState {
         self.live.iter().flatten()
     }
 
+    /// The number of the newest job.
+    pub fn last_job(&self) -> JobId {
+        JobId(self.last_job)
+    }
+
     pub fn unfinished(&self) -> u64 {
         self.unfinished
     }
@@ -265,7 +270,7 @@ impl Machine for JobState {
         for message in batch {
             self.handle(now, message, out);
         }
-        self.forget_old(now);
+        self.forget_old(now, out);
     }
 
     fn wake_at(&self) -> Option<Time> {

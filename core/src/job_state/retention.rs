@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::id::JobId;
+use crate::messages::{JobEvent, Outbox};
 use crate::outcome::TaskState;
 use crate::settings::Retention;
 use crate::time::Time;
@@ -44,9 +45,10 @@ impl Finished {
 }
 
 impl JobState {
-    pub(super) fn forget_old(&mut self, now: Time) {
+    pub(super) fn forget_old(&mut self, now: Time, out: &mut Outbox) {
         while let Some(id) = self.finished.pop_expired(now, self.settings.retention) {
             let job = self.jobs.remove(id.0).expect("a finished job is kept until it expires");
+            out.job_event(JobEvent::Expired { job: id });
             let summary = &mut self.finished.summary;
             summary.tasks += job.spec.tasks();
             match job.state() {

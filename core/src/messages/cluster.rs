@@ -32,6 +32,8 @@ pub enum ClusterMessage {
     /// From the host: the node's agent is heard again.
     HeartbeatBack(NodeId),
     Settings(Arc<Settings>),
+    /// From the host, after a restore: every node is to be looked at anew.
+    LookAgain,
     /// From the Scheduler.
     Commit(Plan),
     Withdraw(Vec<Withdrawal>),

@@ -65,6 +65,8 @@ pub enum JobEvent {
     Ended { attempt: Attempt, node: NodeId, outcome: Outcome, at: Time },
     /// Every task of the job is final; the worst of their states.
     Finished { job: JobId, state: TaskState, at: Time },
+    /// A finished job is no longer kept.
+    Expired { job: JobId },
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

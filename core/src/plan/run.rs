@@ -243,7 +243,7 @@ impl<'a> DryRun<'a> {
                     self.decide(DecisionKind::Stop, attempt, node, at, why.to_owned());
                 }
             }
-            JobEvent::Finished { .. } => {}
+            JobEvent::Finished { .. } | JobEvent::Expired { .. } => {}
         }
     }
 

@@ -1,3 +1,5 @@
+//! Settings as files have them: read, merged, checked and printed again.
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
@@ -73,7 +75,8 @@ fn values_set_by_programs_are_checked_too() {
     raw.limits.nodes = Some(u64::MAX);
     raw.deadlines.run = Some(f64::NAN);
     let expected = [
-        "resources[1]: expected the name of a resource kind: 1 to 128 letters, digits, `-`, `_`, `.` or `/`, found \"not fine\"",
+        "resources[1]: expected the name of a resource kind: \
+         1 to 128 letters, digits, `-`, `_`, `.` or `/`, found \"not fine\"",
         "window_cap: must be at least `window`, which is 5, found 1",
         "limits.nodes: expected a whole number between 1 and 10000000, found 9223372036854775807",
         "deadlines.run: expected seconds between 0.001 and 1000000000, found NaN",

@@ -27,6 +27,8 @@ pub enum Problem {
     TooLong { limit: u64 },
     #[error("an amount must be between 0 and {limit} base units")]
     AmountOutOfRange { limit: i64 },
+    #[error("{why}")]
+    NoAmount { why: String },
     #[error("no such resource kind is known; declare it in `resources`")]
     UnknownKind,
     #[error("the smallest size must not be above the largest")]

@@ -75,6 +75,11 @@ impl TaskRunner {
         self.live.iter().flatten().map(|dispatch| (dispatch.attempt, dispatch.node))
     }
 
+    /// The session that each node's agent is believed to be in.
+    pub fn session(&self, node: NodeId) -> u64 {
+        self.agents.get(node.index()).map_or(0, |agent| agent.session)
+    }
+
     fn agent_mut(&mut self, node: NodeId) -> &mut Agent {
         if self.agents.len() <= node.index() {
             self.agents.resize_with(node.index() + 1, Agent::default);

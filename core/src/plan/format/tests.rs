@@ -1,3 +1,5 @@
+//! The dry-run format: what a file may say, and what it is told otherwise.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,0 +1,246 @@
+//! The node agents: many machines share an actor, because a message to a random one of tens of
+//! thousands of actors costs ten times one to a warm shard. A panic in an agent restarts it alone.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, MessageResult};
+use plimsoll_core::id::{Attempt, NodeId};
+use plimsoll_core::machine::Machine;
+use plimsoll_core::messages::{AgentMessage, ExecutorMessage, Outbox, RunnerMessage};
+use plimsoll_core::node_agent::NodeAgent;
+use plimsoll_core::outcome::{Exit, Phase};
+use plimsoll_core::task_runner::TaskRunner;
+use plimsoll_core::turn_log::TurnRecord;
+
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::executions::{Executions, Started};
+use crate::recorder::Recorder;
+use crate::router::Batch;
+use crate::shell::Shell;
+
+/// Messages for agents of this shard, in order.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct AgentBatch(pub(crate) Vec<(NodeId, AgentMessage)>);
+
+/// Agents come and go with their nodes.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) enum AgentChange {
+    Begin {
+        node: NodeId,
+        name: Arc<str>,
+        session: u64,
+    },
+    /// The agent of a restored runtime: what ran before is gone.
+    BeginAnew {
+        node: NodeId,
+        name: Arc<str>,
+        last_session: u64,
+    },
+    End {
+        node: NodeId,
+    },
+}
+
+/// An execution came this far, on a worker thread.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct ExecutionNews {
+    pub(crate) node: NodeId,
+    pub(crate) attempt: Attempt,
+    /// Which execution speaks: an agent that began anew does not listen to older ones.
+    pub(crate) serial: u64,
+    pub(crate) what: Progress,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Progress {
+    Reached(Phase),
+    Exited(Exit),
+}
+
+/// Stop everything; the answer is how many executions there are.
+#[derive(Message)]
+#[rtype(result = "usize")]
+pub(crate) struct StopAll;
+
+/// How many executions have not ended.
+#[derive(Message)]
+#[rtype(result = "usize")]
+pub(crate) struct CountExecutions;
+
+pub(crate) struct AgentShard {
+    pub(crate) agents: BTreeMap<NodeId, Seat>,
+    pub(crate) executions: Executions,
+    pub(crate) runner: Addr<Shell<TaskRunner>>,
+    pub(crate) board: Arc<Board>,
+    pub(crate) clock: Clock,
+    pub(crate) recorder: Option<Arc<Recorder>>,
+}
+
+pub(crate) struct Seat {
+    machine: NodeAgent,
+    name: Arc<str>,
+}
+
+impl AgentShard {
+    /// Lets an agent hear these messages, and carries out what it asks of the executor, until it
+    /// asks nothing more. What it reports goes into `reports`.
+    fn turn(
+        &mut self,
+        node: NodeId,
+        mut messages: Vec<AgentMessage>,
+        reports: &mut Vec<RunnerMessage>,
+        context: &mut Context<Self>,
+    ) {
+        while !messages.is_empty() {
+            let Some(seat) = self.agents.get_mut(&node) else { return };
+            let now = self.clock.now();
+            let copy = self.recorder.is_some().then(|| messages.clone());
+            let mut out = Outbox::default();
+            let machine = &mut seat.machine;
+            let batch = std::mem::take(&mut messages);
+            if catch_unwind(AssertUnwindSafe(|| machine.receive(now, batch, &mut out))).is_err() {
+                return self.restart(node, reports);
+            }
+            if let (Some(recorder), Some(batch)) = (&self.recorder, copy) {
+                recorder.record(&TurnRecord::Agent(node, now, batch, out.clone()));
+            }
+            reports.append(&mut out.runner);
+            for (_, order) in out.executor {
+                messages.extend(self.carry_out(node, order, context));
+            }
+        }
+    }
+
+    fn carry_out(
+        &mut self,
+        node: NodeId,
+        order: ExecutorMessage,
+        context: &mut Context<Self>,
+    ) -> Vec<AgentMessage> {
+        match order {
+            ExecutorMessage::Run(attempt) => {
+                let name = &self.agents[&node].name;
+                let spec = self.board.spec(attempt.task.job());
+                match self.executions.start(node, attempt, spec, name, &context.address()) {
+                    Started::Running(phase) => vec![AgentMessage::Reached(attempt, phase)],
+                    Started::Over(exit) => vec![AgentMessage::Exited(attempt, exit)],
+                }
+            }
+            ExecutorMessage::Kill(attempt) => {
+                self.executions.stop(node, attempt);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The agent begins anew; its executions end with the one that panicked.
+    fn restart(&mut self, node: NodeId, reports: &mut Vec<RunnerMessage>) {
+        tracing::error!(%node, "an agent panicked and begins anew");
+        self.executions.abandon(node);
+        let Some(seat) = self.agents.get_mut(&node) else { return };
+        let mut out = Outbox::default();
+        seat.machine = NodeAgent::restarted(&seat.machine, &mut out);
+        if let Some(recorder) = &self.recorder {
+            recorder.record(&TurnRecord::AgentRestarted(node, out.clone()));
+        }
+        reports.append(&mut out.runner);
+    }
+
+    fn report(&self, reports: Vec<RunnerMessage>) {
+        if !reports.is_empty() {
+            self.runner.do_send(Batch(reports));
+        }
+    }
+}
+
+impl Actor for AgentShard {
+    type Context = Context<Self>;
+}
+
+impl Handler<AgentBatch> for AgentShard {
+    type Result = ();
+
+    fn handle(&mut self, batch: AgentBatch, context: &mut Context<Self>) {
+        let mut reports = Vec::new();
+        let mut messages = batch.0.into_iter().peekable();
+        while let Some((node, first)) = messages.next() {
+            let mut turn = vec![first];
+            while let Some((_, message)) = messages.next_if(|(next, _)| *next == node) {
+                turn.push(message);
+            }
+            self.turn(node, turn, &mut reports, context);
+        }
+        self.report(reports);
+    }
+}
+
+impl Handler<AgentChange> for AgentShard {
+    type Result = ();
+
+    fn handle(&mut self, change: AgentChange, _: &mut Context<Self>) {
+        match change {
+            AgentChange::Begin { node, name, session } => {
+                if let Some(recorder) = &self.recorder {
+                    recorder.record(&TurnRecord::AgentBegan(node, session));
+                }
+                self.agents.insert(node, Seat { machine: NodeAgent::new(node, session), name });
+            }
+            AgentChange::BeginAnew { node, name, last_session } => {
+                self.agents.insert(node, Seat { machine: NodeAgent::new(node, last_session), name });
+                let mut reports = Vec::new();
+                self.restart(node, &mut reports);
+                self.report(reports);
+            }
+            AgentChange::End { node } => {
+                self.agents.remove(&node);
+                self.executions.abandon(node);
+            }
+        }
+    }
+}
+
+impl Handler<ExecutionNews> for AgentShard {
+    type Result = ();
+
+    fn handle(&mut self, news: ExecutionNews, context: &mut Context<Self>) {
+        let ExecutionNews { node, attempt, serial, what } = news;
+        if !self.executions.is_current(node, attempt, serial) {
+            return;
+        }
+        let message = match what {
+            Progress::Reached(phase) => AgentMessage::Reached(attempt, phase),
+            Progress::Exited(exit) => {
+                let stopped = self.executions.end(node, attempt);
+                // What ends after it was told to has obeyed, unless it came to its own good end.
+                let exit = if stopped && exit == Exit::Failed { Exit::Stopped } else { exit };
+                AgentMessage::Exited(attempt, exit)
+            }
+        };
+        let mut reports = Vec::new();
+        self.turn(node, vec![message], &mut reports, context);
+        self.report(reports);
+    }
+}
+
+impl Handler<StopAll> for AgentShard {
+    type Result = MessageResult<StopAll>;
+
+    fn handle(&mut self, _: StopAll, _: &mut Context<Self>) -> MessageResult<StopAll> {
+        self.executions.stop_all();
+        MessageResult(self.executions.count())
+    }
+}
+
+impl Handler<CountExecutions> for AgentShard {
+    type Result = MessageResult<CountExecutions>;
+
+    fn handle(&mut self, _: CountExecutions, _: &mut Context<Self>) -> MessageResult<CountExecutions> {
+        MessageResult(self.executions.count())
+    }
+}

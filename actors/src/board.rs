@@ -1,0 +1,225 @@
+//! The board: what the service can read without asking anybody. Written behind its back, in the
+//! order of events; every answer is copied out, so no lock outlives a call.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dashmap::DashMap;
+use plimsoll_core::id::{JobId, NodeId};
+use plimsoll_core::job_state::JobState;
+use plimsoll_core::messages::{JobEvent, NodeEvent, Refusal};
+use plimsoll_core::outcome::TaskState;
+use plimsoll_core::spec::JobSpec;
+use plimsoll_core::time::Time;
+use tokio::sync::oneshot;
+
+/// How a job stands.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JobStatus {
+    pub spec: Arc<JobSpec>,
+    /// Tasks bound to a node and not ended.
+    pub live: u64,
+    pub completed: u64,
+    pub failed: u64,
+    pub cancelled: u64,
+    /// How it ended, once every task is final.
+    pub finished: Option<(TaskState, Time)>,
+}
+
+/// How a node stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeStatus {
+    pub id: NodeId,
+    pub name: Arc<str>,
+    /// Attempts bound to the node and not ended.
+    pub live: u64,
+}
+
+#[derive(Debug, Default)]
+pub struct Board {
+    jobs: DashMap<JobId, JobStatus>,
+    nodes: DashMap<NodeId, NodeStatus>,
+    names: DashMap<Arc<str>, NodeId>,
+    waiters: DashMap<JobId, Vec<oneshot::Sender<JobStatus>>>,
+    last_job: AtomicU64,
+}
+
+impl JobStatus {
+    fn new(spec: Arc<JobSpec>) -> JobStatus {
+        JobStatus { spec, live: 0, completed: 0, failed: 0, cancelled: 0, finished: None }
+    }
+
+    /// Tasks that wait for a place.
+    pub fn queued(&self) -> u64 {
+        let others = self.live + self.completed + self.failed + self.cancelled;
+        self.spec.tasks().saturating_sub(others)
+    }
+}
+
+impl Board {
+    pub fn job(&self, id: JobId) -> Result<JobStatus, Refusal> {
+        match self.jobs.get(&id).map(|status| status.clone()) {
+            Some(status) => Ok(status),
+            None if (1..=self.last_job.load(Ordering::Acquire)).contains(&id.0) => {
+                Err(Refusal::ExpiredJob(id))
+            }
+            None => Err(Refusal::UnknownJob(id)),
+        }
+    }
+
+    pub fn node(&self, name: &str) -> Result<NodeStatus, Refusal> {
+        let id = self.node_id(name)?;
+        let status = self.nodes.get(&id).map(|status| status.clone());
+        status.ok_or_else(|| Refusal::UnknownNode(name.to_owned()))
+    }
+
+    pub fn node_id(&self, name: &str) -> Result<NodeId, Refusal> {
+        let id = self.names.get(name).map(|id| *id);
+        id.ok_or_else(|| Refusal::UnknownNode(name.to_owned()))
+    }
+
+    pub fn node_name(&self, id: NodeId) -> Option<Arc<str>> {
+        self.nodes.get(&id).map(|status| Arc::clone(&status.name))
+    }
+
+    /// All nodes, by id.
+    pub fn nodes(&self) -> Vec<NodeStatus> {
+        let mut nodes: Vec<NodeStatus> = self.nodes.iter().map(|entry| entry.value().clone()).collect();
+        nodes.sort_unstable_by_key(|node| node.id);
+        nodes
+    }
+
+    /// All jobs that are kept, oldest first.
+    pub fn jobs(&self) -> Vec<(JobId, JobStatus)> {
+        let mut jobs: Vec<(JobId, JobStatus)> =
+            self.jobs.iter().map(|entry| (*entry.key(), entry.value().clone())).collect();
+        jobs.sort_unstable_by_key(|(id, _)| *id);
+        jobs
+    }
+
+    pub(crate) fn spec(&self, id: JobId) -> Option<Arc<JobSpec>> {
+        self.jobs.get(&id).map(|status| Arc::clone(&status.spec))
+    }
+
+    /// Sends the job's status once it is finished: now, if it is already.
+    pub fn wait(&self, id: JobId) -> Result<oneshot::Receiver<JobStatus>, Refusal> {
+        self.job(id)?;
+        let (sender, receiver) = oneshot::channel();
+        self.waiters.entry(id).or_default().push(sender);
+        // It may have finished between the look and the entry: then nobody else will tell.
+        match self.job(id) {
+            Ok(status) if status.finished.is_some() => self.tell_waiters(id, &status),
+            Ok(_) => {}
+            Err(refusal) => {
+                self.waiters.remove(&id);
+                return Err(refusal);
+            }
+        }
+        Ok(receiver)
+    }
+
+    pub(crate) fn accept(&self, id: JobId, spec: Arc<JobSpec>) {
+        self.jobs.insert(id, JobStatus::new(spec));
+        self.last_job.fetch_max(id.0, Ordering::AcqRel);
+    }
+
+    pub(crate) fn note_job(&self, event: &JobEvent) {
+        match *event {
+            JobEvent::Bound { attempt, node, .. } => {
+                self.change_job(attempt.task.job(), |job| job.live += 1);
+                self.change_node(node, |node| node.live += 1);
+            }
+            JobEvent::Ended { attempt, node, outcome, .. } => {
+                self.change_job(attempt.task.job(), |job| {
+                    job.live -= 1;
+                    match outcome.final_state() {
+                        Some(TaskState::Completed) => job.completed += 1,
+                        Some(TaskState::Failed) => job.failed += 1,
+                        Some(_) => job.cancelled += 1,
+                        None => {}
+                    }
+                });
+                self.change_node(node, |node| node.live = node.live.saturating_sub(1));
+            }
+            JobEvent::Finished { job, state, at } => self.finish(job, state, at),
+            JobEvent::Expired { job } => {
+                self.jobs.remove(&job);
+                self.waiters.remove(&job);
+            }
+            _ => {}
+        }
+    }
+
+    fn finish(&self, id: JobId, state: TaskState, at: Time) {
+        self.change_job(id, |job| {
+            // What never started ended with the cancellation.
+            job.cancelled += job.queued();
+            job.finished = Some((state, at));
+        });
+        if let Ok(status) = self.job(id) {
+            self.tell_waiters(id, &status);
+        }
+    }
+
+    fn tell_waiters(&self, id: JobId, status: &JobStatus) {
+        let waiters = self.waiters.remove(&id).map(|(_, waiters)| waiters);
+        for waiter in waiters.into_iter().flatten() {
+            let _ = waiter.send(status.clone());
+        }
+    }
+
+    pub(crate) fn note_node(&self, event: &NodeEvent) {
+        match event {
+            NodeEvent::Added { node, name, .. } => {
+                let name: Arc<str> = name.as_str().into();
+                self.nodes.insert(*node, NodeStatus { id: *node, name: Arc::clone(&name), live: 0 });
+                self.names.insert(name, *node);
+            }
+            NodeEvent::Removed { node, name } => {
+                self.nodes.remove_if(node, |_, status| *status.name == **name);
+                self.names.remove(name.as_str());
+            }
+            _ => {}
+        }
+    }
+
+    fn change_job(&self, id: JobId, change: impl FnOnce(&mut JobStatus)) {
+        if let Some(mut job) = self.jobs.get_mut(&id) {
+            change(&mut job);
+        }
+    }
+
+    fn change_node(&self, id: NodeId, change: impl FnOnce(&mut NodeStatus)) {
+        if let Some(mut node) = self.nodes.get_mut(&id) {
+            change(&mut node);
+        }
+    }
+
+    /// Nobody will finish any more: whoever waits is told by a dropped sender.
+    pub(crate) fn close(&self) {
+        self.waiters.clear();
+    }
+
+    /// Fills an empty board from restored machines.
+    pub(crate) fn fill(&self, jobs: &JobState, cluster: &plimsoll_core::cluster_state::ClusterState) {
+        for (id, node) in cluster.nodes() {
+            let name: Arc<str> = node.name.as_str().into();
+            let live = u64::from(node.tasks());
+            self.nodes.insert(id, NodeStatus { id, name: Arc::clone(&name), live });
+            self.names.insert(name, id);
+        }
+        for (id, job) in jobs.jobs() {
+            let count = |state| job.groups.iter().map(|group| group.count(state)).sum();
+            let status = JobStatus {
+                live: job.groups.iter().map(|group| u64::from(group.live)).sum(),
+                completed: count(TaskState::Completed),
+                failed: count(TaskState::Failed),
+                cancelled: count(TaskState::Cancelled),
+                finished: job.finished.map(|at| (job.state(), at)),
+                ..JobStatus::new(Arc::clone(&job.spec))
+            };
+            self.jobs.insert(id, status);
+        }
+        self.last_job.store(jobs.last_job().0, Ordering::Release);
+    }
+}

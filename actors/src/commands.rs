@@ -1,0 +1,42 @@
+//! What the service tells the runtime over the lane.
+
+use std::sync::Arc;
+
+use plimsoll_core::id::{GroupId, JobId, NodeId};
+use plimsoll_core::messages::Answer;
+use plimsoll_core::outcome::Exit;
+use plimsoll_core::settings::Settings;
+use plimsoll_core::spec::{JobSpec, NodePatch, NodeSpec};
+use tokio::sync::oneshot;
+
+use crate::snapshot::Snapshot;
+use crate::subscriptions::Subscriber;
+
+/// Where an answer goes. Dropping the other end is fine: the answer is then for nobody.
+pub type ReplySender = oneshot::Sender<Answer>;
+
+/// One thing a service tells the runtime. Everything in here was validated.
+#[derive(Debug)]
+pub enum Command {
+    Submit(Arc<JobSpec>, ReplySender),
+    /// Many at once; the answers come in the same order.
+    SubmitMany(Vec<Arc<JobSpec>>, oneshot::Sender<Vec<Answer>>),
+    Cancel(JobId, ReplySender),
+    AddNode(Box<NodeSpec>, ReplySender),
+    UpdateNode(String, Box<NodePatch>, ReplySender),
+    RemoveNode(String, ReplySender),
+    /// A node's agent is silent, or is heard again, as far as the service knows.
+    Heartbeat(NodeId, bool),
+    Explain(GroupId, ReplySender),
+    Settings(Arc<Settings>),
+    Subscribe(Subscriber),
+    Snapshot(oneshot::Sender<Snapshot>),
+    /// The service that runs the work itself: this attempt has ended.
+    TaskFinished {
+        node: NodeId,
+        attempt: plimsoll_core::id::Attempt,
+        exit: Exit,
+    },
+    /// Everything on the lane before this has been handed on.
+    Drained(oneshot::Sender<()>),
+}

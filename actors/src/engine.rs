@@ -1,0 +1,424 @@
+//! Starting and stopping: threads, actors, and the port through which the service talks to them.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+use std::sync::{Arc, RwLock, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use actix::{Actor, Addr, Arbiter, Context, System};
+use plimsoll_core::cluster_state::ClusterState;
+use plimsoll_core::codec::CodecError;
+use plimsoll_core::job_state::JobState;
+use plimsoll_core::messages::ClusterMessage;
+use plimsoll_core::rebalancer::Rebalancer;
+use plimsoll_core::scheduler::Scheduler;
+use plimsoll_core::settings::Settings;
+use plimsoll_core::task_runner::TaskRunner;
+use plimsoll_core::time::Time;
+use plimsoll_core::turn_log::Header;
+use thiserror::Error;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::agents::{AgentChange, AgentShard, CountExecutions, StopAll};
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::commands::Command;
+use crate::executions::Executions;
+use crate::executor::Executor;
+use crate::fatal::{Fatal, FatalError};
+use crate::front::{DrainAll, Front, Leave, Ring};
+use crate::lane::{Lane, PushError};
+use crate::recorder::Recorder;
+use crate::router::{Batch, Router};
+use crate::shell::{Common, Seated, Shell};
+use crate::snapshot::{Machines, Seatful, Snapshot};
+use crate::subscriptions::{Subscription, subscription};
+
+/// What an engine is started with.
+pub struct EngineOptions {
+    pub settings: Settings,
+    pub executor: Arc<dyn Executor>,
+    /// Commands that fit on the lane.
+    pub lane_capacity: usize,
+    /// Actors that share the agents of all nodes.
+    pub agent_shards: usize,
+    /// Threads that run the executor's futures.
+    pub worker_threads: usize,
+    /// How long an execution may go on after it was told to stop.
+    pub stop_grace: Duration,
+    pub recorder: Option<Arc<Recorder>>,
+    pub restore: Option<Snapshot>,
+}
+
+impl std::fmt::Debug for EngineOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineOptions").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    #[error("a thread cannot be started")]
+    Thread(#[source] std::io::Error),
+    #[error("the snapshot cannot be read")]
+    Snapshot(#[source] CodecError),
+    #[error("the deciding thread ended before it was ready")]
+    EndedEarly,
+}
+
+/// The runtime has stopped, in order or because a machine's step panicked.
+#[derive(Clone, Debug, Error)]
+#[error("the runtime has stopped")]
+pub struct Stopped {
+    #[source]
+    pub cause: Option<FatalError>,
+}
+
+/// How a shutdown went.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ShutdownReport {
+    /// Commands that were on the lane and were still handed on.
+    pub drained: u64,
+    /// Executions that were told to stop.
+    pub stopped: u64,
+    /// Of these, executions that had not ended at the deadline.
+    pub abandoned: u64,
+    /// Whether every thread of the runtime has ended.
+    pub threads_joined: bool,
+}
+
+/// What the service keeps to talk to the engine: cheap to clone, usable from any thread.
+#[derive(Clone)]
+pub struct Port {
+    lane: Arc<Lane<Command>>,
+    front: Addr<Front>,
+    board: Arc<Board>,
+    fatal: Fatal,
+    settings: Arc<RwLock<Arc<Settings>>>,
+    clock: Clock,
+}
+
+impl std::fmt::Debug for Port {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Port").field("lane_depth", &self.lane.len()).finish_non_exhaustive()
+    }
+}
+
+impl Port {
+    pub fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+
+    /// The runtime's own clock.
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+
+    /// Makes new settings out of the current ones and sends them to the machines, all under one
+    /// lock, so that changes follow each other. Nothing changes if `change` fails.
+    pub fn change_settings<E>(
+        &self,
+        change: impl FnOnce(&Settings) -> Result<Settings, E>,
+    ) -> Result<Result<Arc<Settings>, E>, PushError<Command>> {
+        let mut current = self.settings.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut settings = match change(&current) {
+            Ok(settings) => settings,
+            Err(error) => return Ok(Err(error)),
+        };
+        settings.version = current.version + 1;
+        let settings = Arc::new(settings);
+        self.push(Command::Settings(Arc::clone(&settings)))?;
+        *current = Arc::clone(&settings);
+        Ok(Ok(settings))
+    }
+
+    /// Puts a command on the lane, if there is room.
+    pub fn push(&self, command: Command) -> Result<(), PushError<Command>> {
+        if self.lane.try_push(command)? {
+            self.front.do_send(Ring);
+        }
+        Ok(())
+    }
+
+    /// Asks to be woken when there may be room on the lane again.
+    pub fn wait_for_room(&self, waker: &std::task::Waker) {
+        self.lane.wait_for_room(waker);
+    }
+
+    /// Events from now on, at most so many batches behind.
+    pub fn subscribe(&self, batches: usize) -> Result<Subscription, PushError<Command>> {
+        let (subscriber, subscription) = subscription(batches);
+        self.push(Command::Subscribe(subscriber))?;
+        Ok(subscription)
+    }
+
+    /// Why nothing can be told any more; to be asked when an answer was dropped.
+    pub fn stopped(&self) -> Stopped {
+        Stopped { cause: self.fatal.get().cloned() }
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.lane.is_closed()
+    }
+}
+
+/// A running engine and its threads.
+#[derive(Debug)]
+pub struct Engine {
+    port: Port,
+    threads: Option<Threads>,
+    recorder: Option<Arc<Recorder>>,
+}
+
+#[derive(Debug)]
+struct Threads {
+    deciding: JoinHandle<()>,
+    agents: Vec<Arbiter>,
+    shards: Vec<Addr<AgentShard>>,
+    workers: Runtime,
+}
+
+/// What the deciding thread says when it is ready.
+struct Ready {
+    port: Port,
+    agents: Vec<Arbiter>,
+    shards: Vec<Addr<AgentShard>>,
+}
+
+impl Engine {
+    pub fn start(options: EngineOptions) -> Result<Engine, EngineError> {
+        let workers = Builder::new_multi_thread()
+            .worker_threads(options.worker_threads.max(1))
+            .thread_name("plimsoll-worker")
+            .enable_all()
+            .build()
+            .map_err(EngineError::Thread)?;
+        let recorder = options.recorder.clone();
+        let machines = options.restore.as_ref().map(Snapshot::machines).transpose();
+        let machines = machines.map_err(EngineError::Snapshot)?;
+        let (ready, wired) = mpsc::channel();
+        let worker_handle = workers.handle().clone();
+        let deciding = std::thread::Builder::new()
+            .name("plimsoll-decide".into())
+            .spawn(move || decide(options, machines, worker_handle, &ready))
+            .map_err(EngineError::Thread)?;
+        match wired.recv() {
+            Ok(Ready { port, agents, shards }) => {
+                let threads = Threads { deciding, agents, shards, workers };
+                Ok(Engine { port, threads: Some(threads), recorder })
+            }
+            Err(_) => {
+                let _ = deciding.join();
+                workers.shutdown_background();
+                Err(EngineError::EndedEarly)
+            }
+        }
+    }
+
+    pub fn port(&self) -> &Port {
+        &self.port
+    }
+
+    /// Stops everything within the deadline. Blocks; to be called where blocking is allowed.
+    pub fn stop(mut self, deadline: Duration) -> ShutdownReport {
+        self.stop_threads(deadline)
+    }
+
+    fn stop_threads(&mut self, deadline: Duration) -> ShutdownReport {
+        let Some(threads) = self.threads.take() else { return ShutdownReport::default() };
+        let port = self.port.clone();
+        let recorder = self.recorder.take();
+        // A thread of its own: a runtime must not be waited for inside another one.
+        let reaper = std::thread::Builder::new()
+            .name("plimsoll-stop".into())
+            .spawn(move || threads.end(&port, deadline, recorder.as_deref()));
+        match reaper {
+            Ok(reaper) => reaper.join().unwrap_or_default(),
+            Err(error) => {
+                tracing::error!(%error, "the runtime cannot be stopped in order");
+                ShutdownReport::default()
+            }
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        const DEADLINE: Duration = Duration::from_secs(5);
+        self.stop_threads(DEADLINE);
+    }
+}
+
+impl Threads {
+    fn end(self, port: &Port, deadline: Duration, recorder: Option<&Recorder>) -> ShutdownReport {
+        let until = Instant::now() + deadline;
+        let mut report = ShutdownReport::default();
+        let wait = Builder::new_current_thread().enable_time().build();
+        if let Ok(wait) = wait {
+            wait.block_on(async {
+                report.drained = port.front.send(DrainAll).await.unwrap_or(0);
+                for shard in &self.shards {
+                    report.stopped += shard.send(StopAll).await.unwrap_or(0) as u64;
+                }
+                report.abandoned = self.wait_for_executions(until).await;
+            });
+        }
+        port.front.do_send(Leave);
+        report.threads_joined = self.deciding.join().is_ok();
+        for arbiter in self.agents {
+            arbiter.stop();
+            report.threads_joined &= arbiter.join().is_ok();
+        }
+        self.workers.shutdown_timeout(
+            until.saturating_duration_since(Instant::now()).max(Duration::from_millis(100)),
+        );
+        port.board.close();
+        if let Some(Err(error)) = recorder.map(Recorder::finish) {
+            tracing::error!(%error, "the turn log is incomplete");
+        }
+        report
+    }
+
+    /// Waits until every execution has ended or time is up; the answer is how many are left.
+    async fn wait_for_executions(&self, until: Instant) -> u64 {
+        const LOOK_EVERY: Duration = Duration::from_millis(2);
+        loop {
+            let mut left = 0;
+            for shard in &self.shards {
+                left += shard.send(CountExecutions).await.unwrap_or(0) as u64;
+            }
+            if left == 0 || Instant::now() >= until {
+                return left;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+fn current_thread_runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a thread can have a runtime of its own")
+}
+
+/// The life of the deciding thread.
+fn decide(
+    options: EngineOptions,
+    machines: Option<Machines>,
+    workers: tokio::runtime::Handle,
+    ready: &mpsc::Sender<Ready>,
+) {
+    let runner = System::with_tokio_rt(current_thread_runtime);
+    let wired = runner.block_on(async { wire(options, machines, workers) });
+    if ready.send(wired).is_err() {
+        return;
+    }
+    if let Err(error) = runner.run() {
+        tracing::error!(%error, "the deciding thread ended badly");
+    }
+}
+
+/// Starts every actor and makes them known to each other.
+fn wire(options: EngineOptions, machines: Option<Machines>, workers: tokio::runtime::Handle) -> Ready {
+    let (offset, settings) = match &options.restore {
+        Some(snapshot) => (snapshot.taken, snapshot.settings.clone()),
+        None => (Time::ZERO, options.settings.clone()),
+    };
+    let settings = Arc::new(settings);
+    if let Some(recorder) = &options.recorder {
+        recorder.record(&Header { settings: Settings::clone(&settings) });
+    }
+    let common = Common {
+        clock: Clock::starting_at(offset),
+        router: Rc::new(OnceCell::new()),
+        fatal: Fatal::default(),
+        recorder: options.recorder.clone(),
+    };
+    let board = Arc::new(Board::default());
+    let restored = machines.is_some();
+    let machines = machines.unwrap_or_else(|| fresh_machines(&settings));
+    board.fill(&machines.jobs.machine, &machines.cluster.machine);
+    let runner_context = Context::<Shell<TaskRunner>>::new();
+    let (agents, shards) = start_shards(&options, &common, &board, workers, &runner_context);
+    if restored {
+        begin_agents_anew(&machines, &shards);
+    }
+    let lane = Arc::new(Lane::new(options.lane_capacity.max(1)));
+    let shared_settings = Arc::new(RwLock::new(settings));
+    let front =
+        Front::new(Arc::clone(&lane), common.clone(), Arc::clone(&board), Arc::clone(&shared_settings));
+    let front = front.start();
+    let router = Router {
+        jobs: seat(machines.jobs, Context::new(), &common),
+        scheduler: seat(machines.scheduler, Context::new(), &common),
+        cluster: seat(machines.cluster, Context::new(), &common),
+        runner: seat(machines.runner, runner_context, &common),
+        rebalancer: seat(machines.rebalancer, Context::new(), &common),
+        front: front.clone(),
+        shards: shards.clone(),
+    };
+    if restored {
+        router.cluster.do_send(Batch(vec![ClusterMessage::LookAgain]));
+    }
+    assert!(common.router.set(router).is_ok(), "wiring is done once");
+    let Common { clock, fatal, .. } = common;
+    Ready { port: Port { lane, front, board, fatal, settings: shared_settings, clock }, agents, shards }
+}
+
+fn fresh_machines(settings: &Arc<Settings>) -> Machines {
+    let settings = || Arc::clone(settings);
+    Machines {
+        jobs: Seatful { machine: JobState::new(settings()), held: Vec::new() },
+        scheduler: Seatful { machine: Scheduler::new(settings()), held: Vec::new() },
+        cluster: Seatful { machine: ClusterState::new(settings()), held: Vec::new() },
+        runner: Seatful { machine: TaskRunner::new(settings()), held: Vec::new() },
+        rebalancer: Seatful { machine: Rebalancer::new(settings()), held: Vec::new() },
+    }
+}
+
+/// Puts a machine into its shell. What was on its way to it comes first.
+fn seat<M: Seated>(seatful: Seatful<M>, context: Context<Shell<M>>, common: &Common) -> Addr<Shell<M>> {
+    let address = context.run(Shell::new(seatful.machine, common.clone()));
+    for batch in seatful.held {
+        address.do_send(Batch(batch));
+    }
+    address
+}
+
+fn start_shards(
+    options: &EngineOptions,
+    common: &Common,
+    board: &Arc<Board>,
+    workers: tokio::runtime::Handle,
+    runner: &Context<Shell<TaskRunner>>,
+) -> (Vec<Arbiter>, Vec<Addr<AgentShard>>) {
+    use actix::AsyncContext;
+    let arbiter = Arbiter::with_tokio_rt(current_thread_runtime);
+    let shards = (0..options.agent_shards.max(1)).map(|_| {
+        let executions = Executions::new(Arc::clone(&options.executor), workers.clone(), options.stop_grace);
+        let shard = AgentShard {
+            agents: Default::default(),
+            executions,
+            runner: runner.address(),
+            board: Arc::clone(board),
+            clock: common.clock,
+            recorder: common.recorder.clone(),
+        };
+        AgentShard::start_in_arbiter(&arbiter.handle(), move |_| shard)
+    });
+    let shards = shards.collect();
+    (vec![arbiter], shards)
+}
+
+/// Agents of a restored runtime begin a new session: what had begun is gone and runs again.
+fn begin_agents_anew(machines: &Machines, shards: &[Addr<AgentShard>]) {
+    for (node, spec) in machines.cluster.machine.nodes() {
+        let last_session = machines.runner.machine.session(node);
+        let name = spec.name.as_str().into();
+        shards[node.index() % shards.len()].do_send(AgentChange::BeginAnew { node, name, last_session });
+    }
+}

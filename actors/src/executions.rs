@@ -1,0 +1,198 @@
+//! The executions of a shard: futures of the embedding service, each isolated from the others.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use actix::Addr;
+use plimsoll_core::id::{Attempt, NodeId};
+use plimsoll_core::outcome::{Exit, Phase};
+use plimsoll_core::spec::JobSpec;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use crate::agents::{AgentShard, ExecutionNews, Progress};
+use crate::executor::{Executor, StopSignal, TaskContext, TaskError};
+
+/// What came of starting an execution.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Started {
+    Running(Phase),
+    /// It was over at once.
+    Over(Exit),
+}
+
+pub(crate) struct Executions {
+    executor: Arc<dyn Executor>,
+    /// Where futures that are not over at once go on.
+    workers: Handle,
+    /// How long a future may go on after it was told to stop.
+    grace: Duration,
+    running: BTreeMap<(NodeId, Attempt), Execution>,
+    last_serial: u64,
+    /// The runtime is stopping: nothing more is started.
+    closing: bool,
+}
+
+struct Execution {
+    serial: u64,
+    stop: watch::Sender<bool>,
+    abort: AbortHandle,
+}
+
+type Work = Pin<Box<dyn Future<Output = Result<(), TaskError>> + Send>>;
+
+impl Executions {
+    pub(crate) fn new(executor: Arc<dyn Executor>, workers: Handle, grace: Duration) -> Executions {
+        Executions { executor, workers, grace, running: BTreeMap::new(), last_serial: 0, closing: false }
+    }
+
+    /// Starts an execution. A future that is over at its first poll never leaves this thread.
+    pub(crate) fn start(
+        &mut self,
+        node: NodeId,
+        attempt: Attempt,
+        spec: Option<Arc<JobSpec>>,
+        name: &Arc<str>,
+        shard: &Addr<AgentShard>,
+    ) -> Started {
+        if self.closing {
+            return Started::Running(Phase::Waiting);
+        }
+        let Some(job) = spec else { return Started::Over(Exit::Lost) };
+        let (stop, signal) = StopSignal::new();
+        let task = TaskContext { attempt, job, node: Arc::clone(name), stop: signal };
+        let _context = self.workers.enter();
+        let mut work = match catch_unwind(AssertUnwindSafe(|| whole_work(&self.executor, task))) {
+            Ok(work) => work,
+            Err(_) => return Started::Over(Exit::Failed),
+        };
+        let first = catch_unwind(AssertUnwindSafe(|| {
+            work.future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        }));
+        match first {
+            Ok(Poll::Ready(result)) => return Started::Over(exit_of(result)),
+            Err(_) => return Started::Over(Exit::Failed),
+            Ok(Poll::Pending) => {}
+        }
+        self.last_serial += 1;
+        let serial = self.last_serial;
+        let phase = if work.is_running() { Phase::Running } else { Phase::Installing };
+        let abort = self.spawn(node, attempt, serial, work, shard.clone());
+        self.running.insert((node, attempt), Execution { serial, stop, abort });
+        Started::Running(phase)
+    }
+
+    fn spawn(
+        &self,
+        node: NodeId,
+        attempt: Attempt,
+        serial: u64,
+        work: WholeWork,
+        shard: Addr<AgentShard>,
+    ) -> AbortHandle {
+        let news = move |what| ExecutionNews { node, attempt, serial, what };
+        let WholeWork { future, mut running } = work;
+        let reporter = shard.clone();
+        if !*running.borrow() {
+            self.workers.spawn(async move {
+                if running.wait_for(|running| *running).await.is_ok() {
+                    reporter.do_send(news(Progress::Reached(Phase::Running)));
+                }
+            });
+        }
+        let task = self.workers.spawn(future);
+        let abort = task.abort_handle();
+        self.workers.spawn(async move {
+            let exit = match task.await {
+                Ok(result) => exit_of(result),
+                Err(error) if error.is_cancelled() => Exit::Stopped,
+                Err(_) => Exit::Failed,
+            };
+            shard.do_send(news(Progress::Exited(exit)));
+        });
+        abort
+    }
+
+    /// Tells an execution to end, and drops it after the grace time.
+    pub(crate) fn stop(&mut self, node: NodeId, attempt: Attempt) {
+        let Some(execution) = self.running.get(&(node, attempt)) else { return };
+        execution.stop.send_replace(true);
+        let (abort, grace) = (execution.abort.clone(), self.grace);
+        self.workers.spawn(async move {
+            tokio::time::sleep(grace).await;
+            abort.abort();
+        });
+    }
+
+    /// Tells everything to end, for good.
+    pub(crate) fn stop_all(&mut self) {
+        self.closing = true;
+        let all: Vec<(NodeId, Attempt)> = self.running.keys().copied().collect();
+        for (node, attempt) in all {
+            self.stop(node, attempt);
+        }
+    }
+
+    /// Ends everything on a node without waiting for it.
+    pub(crate) fn abandon(&mut self, node: NodeId) {
+        self.running.retain(|(on, _), execution| {
+            if *on == node {
+                execution.stop.send_replace(true);
+                execution.abort.abort();
+            }
+            *on != node
+        });
+    }
+
+    pub(crate) fn is_current(&self, node: NodeId, attempt: Attempt, serial: u64) -> bool {
+        self.running.get(&(node, attempt)).is_some_and(|execution| execution.serial == serial)
+    }
+
+    /// Forgets an execution that has ended; true if it had been told to.
+    pub(crate) fn end(&mut self, node: NodeId, attempt: Attempt) -> bool {
+        self.running.remove(&(node, attempt)).is_some_and(|execution| *execution.stop.borrow())
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.running.len()
+    }
+}
+
+/// Preparing and running as one future, and whether it has come to running.
+struct WholeWork {
+    future: Work,
+    running: watch::Receiver<bool>,
+}
+
+impl WholeWork {
+    fn is_running(&self) -> bool {
+        *self.running.borrow()
+    }
+}
+
+fn whole_work(executor: &Arc<dyn Executor>, task: TaskContext) -> WholeWork {
+    let (begun, running) = watch::channel(false);
+    let executor = Arc::clone(executor);
+    let future = Box::pin(async move {
+        executor.prepare(&task).await?;
+        begun.send_replace(true);
+        executor.run(task).await
+    });
+    WholeWork { future, running }
+}
+
+fn exit_of(result: Result<(), TaskError>) -> Exit {
+    match result {
+        Ok(()) => Exit::Completed,
+        Err(error) => {
+            tracing::debug!(%error, "a task failed");
+            Exit::Failed
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What runs the work: given by the embedding service, called by the agents.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use plimsoll_core::id::{Attempt, JobId};
+use plimsoll_core::spec::{GroupSpec, JobSpec, RoleSpec};
+use thiserror::Error;
+use tokio::sync::watch;
+
+/// A future that can move between threads.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
+
+/// Runs tasks. Futures run on the runtime's own worker threads; a panic in one fails its task only.
+pub trait Executor: Send + Sync + 'static {
+    /// Makes the node ready for the task, before it counts as running.
+    fn prepare(&self, task: &TaskContext) -> BoxFuture<Result<(), TaskError>> {
+        let _ = task;
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Runs the task to its end. When [`TaskContext::stop`] fires it should end soon; after the
+    /// grace time the future is dropped.
+    fn run(&self, task: TaskContext) -> BoxFuture<Result<(), TaskError>>;
+}
+
+/// Why a task failed, in its own words.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("{0}")]
+pub struct TaskError(pub String);
+
+/// The task at hand.
+#[derive(Clone, Debug)]
+pub struct TaskContext {
+    pub attempt: Attempt,
+    /// The job as it was submitted.
+    pub job: Arc<JobSpec>,
+    /// The name of the node it runs on.
+    pub node: Arc<str>,
+    pub stop: StopSignal,
+}
+
+impl TaskContext {
+    pub fn job_id(&self) -> JobId {
+        self.attempt.task.job()
+    }
+
+    pub fn group(&self) -> &GroupSpec {
+        &self.job.groups[self.attempt.task.group.index()]
+    }
+
+    pub fn role(&self) -> &RoleSpec {
+        &self.group().roles[usize::from(self.attempt.task.role)]
+    }
+
+    /// The number of this task among the tasks of its role.
+    pub fn index(&self) -> u32 {
+        self.attempt.task.index
+    }
+}
+
+/// Tells a task that it is to end.
+#[derive(Clone, Debug)]
+pub struct StopSignal {
+    receiver: watch::Receiver<bool>,
+}
+
+impl StopSignal {
+    pub(crate) fn new() -> (watch::Sender<bool>, StopSignal) {
+        let (sender, receiver) = watch::channel(false);
+        (sender, StopSignal { receiver })
+    }
+
+    /// Whether the task is to end.
+    pub fn is_stopped(&self) -> bool {
+        *self.receiver.borrow()
+    }
+
+    /// Completes when the task is to end.
+    pub async fn stopped(&mut self) {
+        // A sender that is gone means that nobody waits for this task any more.
+        let _ = self.receiver.wait_for(|stopped| *stopped).await;
+    }
+}

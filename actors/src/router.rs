@@ -1,0 +1,94 @@
+//! Who is where: sends each batch of an outbox to the actor it is for.
+
+use std::sync::Arc;
+
+use actix::{Addr, Message};
+use plimsoll_core::cluster_state::ClusterState;
+use plimsoll_core::id::NodeId;
+use plimsoll_core::job_state::JobState;
+use plimsoll_core::messages::{AgentMessage, HostMessage, NodeEvent, Outbox};
+use plimsoll_core::rebalancer::Rebalancer;
+use plimsoll_core::scheduler::Scheduler;
+use plimsoll_core::task_runner::TaskRunner;
+
+use crate::agents::{AgentBatch, AgentChange, AgentShard};
+use crate::front::{Front, HostBatch};
+use crate::shell::{Seated, Shell};
+
+/// Everything one turn of one machine said to another, in order.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Batch<M: Send>(pub(crate) Vec<M>);
+
+/// The addresses, cloned once at wiring time.
+pub(crate) struct Router {
+    pub(crate) jobs: Addr<Shell<JobState>>,
+    pub(crate) scheduler: Addr<Shell<Scheduler>>,
+    pub(crate) cluster: Addr<Shell<ClusterState>>,
+    pub(crate) runner: Addr<Shell<TaskRunner>>,
+    pub(crate) rebalancer: Addr<Shell<Rebalancer>>,
+    pub(crate) front: Addr<Front>,
+    pub(crate) shards: Vec<Addr<AgentShard>>,
+}
+
+impl Router {
+    pub(crate) fn send(&self, out: Outbox) {
+        let Outbox { jobs, scheduler, cluster, runner, agents, rebalancer, executor, host } = out;
+        debug_assert!(executor.is_empty(), "only agents speak to executors");
+        // Agents come and go before anything can be said to them.
+        for message in &host {
+            self.change_agents(message);
+        }
+        // The front before the others: the board knows a job before anything of it can run.
+        if !host.is_empty() {
+            self.front.do_send(HostBatch(host));
+        }
+        send(&self.cluster, cluster);
+        send(&self.jobs, jobs);
+        send(&self.scheduler, scheduler);
+        send(&self.runner, runner);
+        send(&self.rebalancer, rebalancer);
+        self.send_to_agents(agents);
+    }
+
+    fn send_to_agents(&self, messages: Vec<(NodeId, AgentMessage)>) {
+        if messages.is_empty() {
+            return;
+        }
+        if let [only] = self.shards.as_slice() {
+            return only.do_send(AgentBatch(messages));
+        }
+        let mut by_shard: Vec<Vec<(NodeId, AgentMessage)>> = vec![Vec::new(); self.shards.len()];
+        for (node, message) in messages {
+            by_shard[node.index() % self.shards.len()].push((node, message));
+        }
+        for (shard, messages) in self.shards.iter().zip(by_shard) {
+            if !messages.is_empty() {
+                shard.do_send(AgentBatch(messages));
+            }
+        }
+    }
+
+    fn change_agents(&self, message: &HostMessage) {
+        match message {
+            HostMessage::Node(NodeEvent::Added { node, name, session }) => {
+                let name: Arc<str> = name.as_str().into();
+                self.shard(*node).do_send(AgentChange::Begin { node: *node, name, session: *session });
+            }
+            HostMessage::Node(NodeEvent::Removed { node, .. }) => {
+                self.shard(*node).do_send(AgentChange::End { node: *node });
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn shard(&self, node: NodeId) -> &Addr<AgentShard> {
+        &self.shards[node.index() % self.shards.len()]
+    }
+}
+
+fn send<M: Seated>(to: &Addr<Shell<M>>, messages: Vec<M::Message>) {
+    if !messages.is_empty() {
+        to.do_send(Batch(messages));
+    }
+}

@@ -1,0 +1,218 @@
+//! The shell every deciding machine lives in: a mailbox, one timer, and nothing that decides.
+
+use std::any::Any;
+use std::cell::OnceCell;
+use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{Actor, AsyncContext, Context, Handler, Message, MessageResult, SpawnHandle};
+use metrics::Counter;
+use plimsoll_core::cluster_state::ClusterState;
+use plimsoll_core::codec::{self, CodecError};
+use plimsoll_core::job_state::JobState;
+use plimsoll_core::machine::Machine;
+use plimsoll_core::messages::Outbox;
+use plimsoll_core::rebalancer::Rebalancer;
+use plimsoll_core::scheduler::Scheduler;
+use plimsoll_core::task_runner::TaskRunner;
+use plimsoll_core::time::Time;
+use plimsoll_core::turn_log::{MachineName, TurnRecord};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::clock::Clock;
+use crate::fatal::{Fatal, FatalError, TURN_SHOWN_MAX, panic_text};
+use crate::front::MachineStopped;
+use crate::recorder::Recorder;
+use crate::router::{Batch, Router};
+
+/// What every shell shares.
+#[derive(Clone)]
+pub(crate) struct Common {
+    pub(crate) clock: Clock,
+    pub(crate) router: Rc<OnceCell<Router>>,
+    pub(crate) fatal: Fatal,
+    pub(crate) recorder: Option<Arc<Recorder>>,
+}
+
+/// What can be said to a machine in a shell.
+pub(crate) trait Talk: Clone + Send + Serialize + DeserializeOwned + Debug + Unpin + 'static {}
+
+impl<T: Clone + Send + Serialize + DeserializeOwned + Debug + Unpin + 'static> Talk for T {}
+
+/// A machine that can live in a shell.
+pub(crate) trait Seated:
+    Machine<Message: Talk> + Serialize + DeserializeOwned + Unpin + 'static
+{
+    const NAME: MachineName;
+
+    fn turn_record(now: Time, batch: Vec<Self::Message>, out: Outbox) -> TurnRecord;
+}
+
+pub(crate) struct Shell<M: Seated> {
+    machine: M,
+    common: Common,
+    /// The one timer, and when it fires.
+    timer: Option<(Time, SpawnHandle)>,
+    /// Batches that came in while the machine is held for a snapshot, oldest first.
+    held: Option<Vec<Vec<M::Message>>>,
+    turns: Counter,
+    messages: Counter,
+}
+
+impl<M: Seated> Shell<M> {
+    pub(crate) fn new(machine: M, common: Common) -> Shell<M> {
+        let label = M::NAME.to_string();
+        let turns = metrics::counter!("plimsoll_turns_total", "machine" => label.clone());
+        let messages = metrics::counter!("plimsoll_messages_total", "machine" => label);
+        Shell { machine, common, timer: None, held: None, turns, messages }
+    }
+
+    /// One turn: hand the batch over, pass on what was said, set the timer anew.
+    fn turn(&mut self, batch: Vec<M::Message>, context: &mut Context<Self>) {
+        if self.common.fatal.get().is_some() {
+            return;
+        }
+        let now = self.common.clock.now();
+        self.turns.increment(1);
+        self.messages.increment(batch.len() as u64);
+        // A copy of the batch costs little beside the turn; without it a panic could not be explained.
+        let copy = batch.clone();
+        let mut out = Outbox::default();
+        let machine = &mut self.machine;
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| machine.receive(now, batch, &mut out))) {
+            return self.stop_everything(now, &copy, panic.as_ref());
+        }
+        if let Some(recorder) = &self.common.recorder {
+            recorder.record(&M::turn_record(now, copy, out.clone()));
+        }
+        if !out.is_empty() {
+            self.common.router.get().expect("wiring is done before the first turn").send(out);
+        }
+        self.arm(context);
+    }
+
+    fn stop_everything(&self, at: Time, batch: &[M::Message], panic: &(dyn Any + Send)) {
+        let turn = shorten(format!("{batch:?}"));
+        self.common.fatal.set(FatalError { machine: M::NAME, at, message: panic_text(panic), turn });
+        let router = self.common.router.get().expect("wiring is done before the first turn");
+        router.front.do_send(MachineStopped);
+    }
+
+    /// Arms the timer for the machine's next deadline. A timer that is set too early is left alone:
+    /// it fires, finds nothing due and is set anew, which costs less than moving it at every turn.
+    fn arm(&mut self, context: &mut Context<Self>) {
+        let Some(wake_at) = self.machine.wake_at() else { return };
+        if self.timer.is_some_and(|(fires, _)| fires <= wake_at) {
+            return;
+        }
+        if let Some((_, timer)) = self.timer.take() {
+            context.cancel_future(timer);
+        }
+        let delay = Duration::from_micros(wake_at.since(self.common.clock.now()).0);
+        let timer = context.run_later(delay, |shell, context| {
+            shell.timer = None;
+            if shell.held.is_none() {
+                shell.wake(context);
+            }
+        });
+        self.timer = Some((wake_at, timer));
+    }
+
+    fn wake(&mut self, context: &mut Context<Self>) {
+        match self.machine.wake_at() {
+            Some(due) if due <= self.common.clock.now() => self.turn(Vec::new(), context),
+            _ => self.arm(context),
+        }
+    }
+}
+
+fn shorten(mut text: String) -> String {
+    if text.len() > TURN_SHOWN_MAX {
+        let end = (0..=TURN_SHOWN_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+impl<M: Seated> Actor for Shell<M> {
+    type Context = Context<Self>;
+
+    fn started(&mut self, context: &mut Context<Self>) {
+        self.arm(context);
+    }
+}
+
+impl<M: Seated> Handler<Batch<M::Message>> for Shell<M> {
+    type Result = ();
+
+    fn handle(&mut self, batch: Batch<M::Message>, context: &mut Context<Self>) {
+        match &mut self.held {
+            Some(held) => held.push(batch.0),
+            None => self.turn(batch.0, context),
+        }
+    }
+}
+
+/// From now on batches are kept aside until [`Resume`].
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Hold;
+
+/// The machine and the batches kept aside, as bytes.
+#[derive(Message)]
+#[rtype(result = "Result<Vec<u8>, CodecError>")]
+pub(crate) struct Photograph;
+
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Resume;
+
+impl<M: Seated> Handler<Hold> for Shell<M> {
+    type Result = ();
+
+    fn handle(&mut self, _: Hold, _: &mut Context<Self>) {
+        self.held.get_or_insert_default();
+    }
+}
+
+impl<M: Seated> Handler<Photograph> for Shell<M> {
+    type Result = MessageResult<Photograph>;
+
+    fn handle(&mut self, _: Photograph, _: &mut Context<Self>) -> MessageResult<Photograph> {
+        MessageResult(codec::encode(&(&self.machine, self.held.as_deref().unwrap_or_default())))
+    }
+}
+
+impl<M: Seated> Handler<Resume> for Shell<M> {
+    type Result = ();
+
+    fn handle(&mut self, _: Resume, context: &mut Context<Self>) {
+        for batch in self.held.take().into_iter().flatten() {
+            self.turn(batch, context);
+        }
+        self.wake(context);
+    }
+}
+
+macro_rules! seat {
+    ($machine:ty, $record:ident, $name:expr) => {
+        impl Seated for $machine {
+            const NAME: MachineName = $name;
+
+            fn turn_record(now: Time, batch: Vec<Self::Message>, out: Outbox) -> TurnRecord {
+                TurnRecord::$record(now, batch, out)
+            }
+        }
+    };
+}
+
+seat!(JobState, Jobs, MachineName::JobState);
+seat!(Scheduler, Scheduler, MachineName::Scheduler);
+seat!(ClusterState, Cluster, MachineName::ClusterState);
+seat!(TaskRunner, Runner, MachineName::TaskRunner);
+seat!(Rebalancer, Rebalancer, MachineName::Rebalancer);

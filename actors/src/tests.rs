@@ -1,0 +1,1 @@
+//! The engine from outside: what no single part can show.

@@ -1,0 +1,138 @@
+//! How a runtime is put together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_actors::{Engine, EngineError, EngineOptions, Executor, Recorder, Snapshot};
+use plimsoll_core::codec::CodecError;
+use thiserror::Error;
+
+use crate::config::Config;
+use crate::ready_made::tasks;
+use crate::runtime::Runtime;
+
+/// Why a runtime did not start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Threads or actors could not be started.
+    #[error("the runtime cannot be started")]
+    Engine(#[from] EngineError),
+    /// A turn log begins with the machines as new: a restored run cannot be replayed.
+    #[error("a runtime that is restored from a snapshot cannot be recorded")]
+    RecordRestored,
+    /// The snapshot to restore from cannot be read.
+    #[error("the snapshot cannot be read")]
+    Snapshot(#[from] CodecError),
+}
+
+/// Puts a runtime together; [`Builder::start`] brings it to life.
+#[must_use]
+pub struct Builder {
+    config: Config,
+    executor: Arc<dyn Executor>,
+    lane_capacity: usize,
+    agent_shards: usize,
+    worker_threads: usize,
+    stop_grace: Duration,
+    recorder: Option<Arc<Recorder>>,
+    restore: Option<Vec<u8>>,
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder").field("config", &self.config.name()).finish_non_exhaustive()
+    }
+}
+
+/// Commands that fit on the lane unless said otherwise.
+const LANE_CAPACITY: usize = 4_096;
+/// Measured: a message to a warm shard costs a tenth of one to an actor per node.
+const AGENT_SHARDS: usize = 1;
+const WORKER_THREADS: usize = 2;
+const STOP_GRACE: Duration = Duration::from_secs(10);
+
+impl Builder {
+    pub(crate) fn new() -> Builder {
+        Builder {
+            config: Config::default(),
+            executor: Arc::new(tasks(|_| async { Ok(()) })),
+            lane_capacity: LANE_CAPACITY,
+            agent_shards: AGENT_SHARDS,
+            worker_threads: WORKER_THREADS,
+            stop_grace: STOP_GRACE,
+            recorder: None,
+            restore: None,
+        }
+    }
+
+    /// How to schedule; the default configuration unless said otherwise.
+    pub fn config(mut self, config: Config) -> Builder {
+        self.config = config;
+        self
+    }
+
+    /// What runs the tasks. Without one every task is done as soon as it has a node.
+    pub fn executor(mut self, executor: impl Executor) -> Builder {
+        self.executor = Arc::new(executor);
+        self
+    }
+
+    /// How many commands may wait in the lane before callers have to.
+    pub fn lane_capacity(mut self, commands: usize) -> Builder {
+        self.lane_capacity = commands;
+        self
+    }
+
+    /// How many actors share the node agents.
+    pub fn agent_shards(mut self, shards: usize) -> Builder {
+        self.agent_shards = shards;
+        self
+    }
+
+    /// How many threads run the executor's futures.
+    pub fn worker_threads(mut self, threads: usize) -> Builder {
+        self.worker_threads = threads;
+        self
+    }
+
+    /// How long a task may go on after it was told to stop.
+    pub fn stop_grace(mut self, grace: Duration) -> Builder {
+        self.stop_grace = grace;
+        self
+    }
+
+    /// Writes a log of every turn of every machine, at most so many bytes, from which the run can
+    /// be replayed. Costs time: every message is written down.
+    pub fn record(mut self, sink: impl std::io::Write + Send + 'static, bytes_max: u64) -> Builder {
+        self.recorder = Some(Arc::new(Recorder::new(Box::new(sink), bytes_max)));
+        self
+    }
+
+    /// Goes on from a snapshot taken with [`Runtime::snapshot`]: nothing that was accepted is lost,
+    /// open windows keep their deadlines, and every node with room is looked at anew. What was
+    /// running begins again.
+    pub fn restore(mut self, snapshot: Vec<u8>) -> Builder {
+        self.restore = Some(snapshot);
+        self
+    }
+
+    /// Starts the runtime on threads of its own, from inside or outside any other runtime.
+    pub fn start(self) -> Result<Runtime, StartError> {
+        if self.recorder.is_some() && self.restore.is_some() {
+            return Err(StartError::RecordRestored);
+        }
+        let restore = self.restore.as_deref().map(Snapshot::from_bytes).transpose()?;
+        let engine = Engine::start(EngineOptions {
+            settings: self.config.settings().clone(),
+            executor: self.executor,
+            lane_capacity: self.lane_capacity,
+            agent_shards: self.agent_shards,
+            worker_threads: self.worker_threads,
+            stop_grace: self.stop_grace,
+            recorder: self.recorder,
+            restore,
+        })?;
+        Ok(Runtime::new(engine))
+    }
+}

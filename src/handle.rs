@@ -1,0 +1,236 @@
+//! What a service holds: everything it can tell and ask the runtime.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use plimsoll_actors::{Command, JobStatus, NodeStatus, Port, PushError, Subscription};
+use plimsoll_core::explanation::Explanation;
+use plimsoll_core::id::{GroupId, JobId};
+use plimsoll_core::messages::{Answer, Refusal};
+use plimsoll_core::settings::{RawSettings, Settings};
+use tokio::sync::oneshot;
+
+use crate::error::{RequestError, StoppedError, SubmitError};
+use crate::specs::{JobSpec, NodePatch, NodeSpec};
+
+/// Batches that an event subscription holds for its reader before it counts gaps.
+const EVENT_BATCHES: usize = 1_024;
+
+/// Feeds and asks a [`Runtime`](crate::Runtime). Clones are cheap and may be used from any thread,
+/// inside or outside any runtime.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    port: Port,
+}
+
+/// What became of each job of [`Handle::submit_many`], in order.
+pub type SubmitMany = Vec<Result<JobId, SubmitError>>;
+
+impl Handle {
+    pub(crate) fn new(port: Port) -> Handle {
+        Handle { port }
+    }
+
+    pub(crate) fn stopped(&self) -> StoppedError {
+        StoppedError(self.port.stopped())
+    }
+
+    /// Puts a command on the lane, waiting for room if need be.
+    pub(crate) async fn push(&self, command: Command) -> Result<(), StoppedError> {
+        let mut command = Some(command);
+        poll_fn(|context| {
+            // Twice: room may be made between the first try and the entry in the waiting list.
+            for last_try in [false, true] {
+                let Some(item) = command.take() else { return Poll::Ready(Ok(())) };
+                match self.port.push(item) {
+                    Ok(()) => return Poll::Ready(Ok(())),
+                    Err(PushError::Closed(_)) => return Poll::Ready(Err(self.stopped())),
+                    Err(PushError::Full(item)) => command = Some(item),
+                }
+                if !last_try {
+                    self.port.wait_for_room(context.waker());
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Sends a command that is answered, and waits for the answer.
+    async fn ask(
+        &self,
+        command: impl FnOnce(oneshot::Sender<Answer>) -> Command,
+    ) -> Result<Answer, RequestError> {
+        let (reply, answer) = oneshot::channel();
+        self.push(command(reply)).await?;
+        match answer.await {
+            Ok(Answer::Refused(refusal)) => Err(refusal.into()),
+            Ok(answer) => Ok(answer),
+            Err(_) => Err(self.stopped().into()),
+        }
+    }
+
+    /// Submits a job, waiting for room on the lane and for the runtime's word.
+    pub async fn submit(&self, job: JobSpec) -> Result<JobId, SubmitError> {
+        let (command, answer) = self.submission(job)?;
+        self.push(command).await?;
+        self.accepted(answer.await)
+    }
+
+    /// Submits a job without waiting for room: a full lane gives it back. What is returned completes
+    /// with the runtime's word.
+    pub fn try_submit(
+        &self,
+        job: JobSpec,
+    ) -> Result<impl Future<Output = Result<JobId, SubmitError>> + Send + use<>, SubmitError> {
+        let (command, answer) = self.submission(job.clone())?;
+        match self.port.push(command) {
+            Ok(()) => {}
+            Err(PushError::Full(_)) => return Err(SubmitError::Full(Box::new(job))),
+            Err(PushError::Closed(_)) => return Err(self.stopped().into()),
+        }
+        let handle = self.clone();
+        Ok(async move { handle.accepted(answer.await) })
+    }
+
+    /// Submits a job from a thread that may wait. Must not be called from asynchronous code.
+    pub fn submit_blocking(&self, job: JobSpec) -> Result<JobId, SubmitError> {
+        pollster::block_on(self.submit(job))
+    }
+
+    /// Submits many jobs as one command. Each is accepted or refused on its own.
+    pub async fn submit_many(&self, jobs: Vec<JobSpec>) -> Result<SubmitMany, StoppedError> {
+        let settings = self.port.settings();
+        let mut outcomes: Vec<Option<SubmitError>> = Vec::with_capacity(jobs.len());
+        let mut valid = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            match job.validated(&settings) {
+                Ok(spec) => {
+                    valid.push(spec);
+                    outcomes.push(None);
+                }
+                Err(problem) => outcomes.push(Some(SubmitError::Invalid { problem, job: Box::new(job) })),
+            }
+        }
+        let (reply, answers) = oneshot::channel();
+        self.push(Command::SubmitMany(valid, reply)).await?;
+        let mut answers = answers.await.map_err(|_| self.stopped())?.into_iter();
+        let outcome = |error: Option<SubmitError>| match error {
+            Some(error) => Err(error),
+            None => self.accepted(Ok(answers.next().expect("every valid job is answered"))),
+        };
+        Ok(outcomes.into_iter().map(outcome).collect())
+    }
+
+    fn submission(&self, job: JobSpec) -> Result<(Command, oneshot::Receiver<Answer>), SubmitError> {
+        let spec = match job.validated(&self.port.settings()) {
+            Ok(spec) => spec,
+            Err(problem) => return Err(SubmitError::Invalid { problem, job: Box::new(job) }),
+        };
+        let (reply, answer) = oneshot::channel();
+        Ok((Command::Submit(spec, reply), answer))
+    }
+
+    fn accepted(&self, answer: Result<Answer, oneshot::error::RecvError>) -> Result<JobId, SubmitError> {
+        match answer {
+            Ok(Answer::Accepted(job)) => Ok(job),
+            Ok(Answer::Refused(refusal)) => Err(SubmitError::Refused(refusal)),
+            Ok(other) => unreachable!("a submission is accepted or refused, not {other:?}"),
+            Err(_) => Err(self.stopped().into()),
+        }
+    }
+
+    /// Cancels a job. Cancelling a finished job changes nothing.
+    pub async fn cancel(&self, job: JobId) -> Result<(), RequestError> {
+        self.ask(|reply| Command::Cancel(job, reply)).await.map(drop)
+    }
+
+    /// Adds a node; it takes work at once.
+    pub async fn add_node(&self, node: NodeSpec) -> Result<(), RequestError> {
+        let node = Box::new(node.validated(&self.port.settings())?);
+        self.ask(|reply| Command::AddNode(node, reply)).await.map(drop)
+    }
+
+    /// Changes a node.
+    pub async fn update_node(&self, name: &str, patch: NodePatch) -> Result<(), RequestError> {
+        let patch = Box::new(patch.validated(&self.port.settings())?);
+        self.ask(|reply| Command::UpdateNode(name.to_owned(), patch, reply)).await.map(drop)
+    }
+
+    /// Removes a node; what runs there is lost and runs again elsewhere.
+    pub async fn remove_node(&self, name: &str) -> Result<(), RequestError> {
+        self.ask(|reply| Command::RemoveNode(name.to_owned(), reply)).await.map(drop)
+    }
+
+    /// How a job stands, without asking anybody.
+    pub fn job(&self, job: JobId) -> Result<JobStatus, Refusal> {
+        self.port.board().job(job)
+    }
+
+    /// How a node stands, without asking anybody.
+    pub fn node(&self, name: &str) -> Result<NodeStatus, Refusal> {
+        self.port.board().node(name)
+    }
+
+    /// All nodes.
+    pub fn nodes(&self) -> Vec<NodeStatus> {
+        self.port.board().nodes()
+    }
+
+    /// All jobs that are kept.
+    pub fn jobs(&self) -> Vec<(JobId, JobStatus)> {
+        self.port.board().jobs()
+    }
+
+    /// Waits until every task of the job is final.
+    pub async fn wait(&self, job: JobId) -> Result<JobStatus, RequestError> {
+        let finished = self.port.board().wait(job)?;
+        finished.await.map_err(|_| self.stopped().into())
+    }
+
+    /// Events from now on, as a stream and for blocking readers. Whoever reads too slowly is told
+    /// how many events it missed.
+    pub fn events(&self) -> Result<Subscription, RequestError> {
+        self.port.subscribe(EVENT_BATCHES).map_err(|error| self.push_error(&error))
+    }
+
+    /// Why the tasks of a job wait, group by group; groups of which nothing waits are left out.
+    pub async fn explain(&self, job: JobId) -> Result<Vec<Explanation>, RequestError> {
+        let groups = self.port.board().job(job)?.spec.groups.len();
+        let mut explanations = Vec::new();
+        for index in 0..groups {
+            let group = GroupId::new(job, index as u16);
+            match self.ask(|reply| Command::Explain(group, reply)).await {
+                Ok(Answer::Explained(explanation)) if explanation.waiting > 0 => {
+                    explanations.push(*explanation);
+                }
+                Ok(_) | Err(RequestError::Refused(Refusal::UnknownGroup(_))) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(explanations)
+    }
+
+    /// The settings in effect.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.port.settings()
+    }
+
+    /// Changes parts of the settings. A patch with problems changes nothing.
+    pub fn update_settings(&self, patch: &RawSettings) -> Result<Arc<Settings>, RequestError> {
+        let changed = self.port.change_settings(|current| {
+            let mut raw = RawSettings::from(current);
+            raw.merge(patch);
+            raw.validate()
+        });
+        Ok(changed.map_err(|error| self.push_error(&error))??)
+    }
+
+    fn push_error(&self, error: &PushError<Command>) -> RequestError {
+        match error {
+            PushError::Full(_) => RequestError::Full,
+            PushError::Closed(_) => self.stopped().into(),
+        }
+    }
+}

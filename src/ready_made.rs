@@ -1,0 +1,58 @@
+//! Executors made of a closure.
+
+use std::future::Future;
+
+use plimsoll_actors::{BoxFuture, Executor, TaskContext, TaskError};
+
+/// Runs every task with one asynchronous closure.
+#[derive(Clone, Debug)]
+pub struct Tasks<F> {
+    run: F,
+}
+
+/// Runs every task with one closure on a thread of its own.
+#[derive(Clone, Debug)]
+pub struct Blocking<F> {
+    run: std::sync::Arc<F>,
+}
+
+/// An executor that runs every task with this asynchronous closure.
+pub fn tasks<F, W>(run: F) -> Tasks<F>
+where
+    F: Fn(TaskContext) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<(), TaskError>> + Send + 'static,
+{
+    Tasks { run }
+}
+
+/// An executor that runs every task with this closure, on a thread where blocking is allowed. Such a
+/// task cannot be dropped: it should look at [`TaskContext::stop`] from time to time.
+pub fn blocking_tasks<F>(run: F) -> Blocking<F>
+where
+    F: Fn(TaskContext) -> Result<(), TaskError> + Send + Sync + 'static,
+{
+    Blocking { run: std::sync::Arc::new(run) }
+}
+
+impl<F, W> Executor for Tasks<F>
+where
+    F: Fn(TaskContext) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<(), TaskError>> + Send + 'static,
+{
+    fn run(&self, task: TaskContext) -> BoxFuture<Result<(), TaskError>> {
+        Box::pin((self.run)(task))
+    }
+}
+
+impl<F> Executor for Blocking<F>
+where
+    F: Fn(TaskContext) -> Result<(), TaskError> + Send + Sync + 'static,
+{
+    fn run(&self, task: TaskContext) -> BoxFuture<Result<(), TaskError>> {
+        let run = std::sync::Arc::clone(&self.run);
+        Box::pin(async move {
+            let outcome = tokio::task::spawn_blocking(move || run(task)).await;
+            outcome.unwrap_or_else(|error| Err(TaskError(error.to_string())))
+        })
+    }
+}

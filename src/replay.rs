@@ -1,0 +1,71 @@
+//! Replays a turn log: the same machines, the same batches, the same times, the same words?
+
+use std::io::{self, Read};
+
+use plimsoll_core::codec::{self, CodecError};
+use plimsoll_core::turn_log::{Header, Mismatch, Replay, TurnRecord};
+use thiserror::Error;
+
+/// Why a log cannot be replayed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// The log cannot be read.
+    #[error("the turn log cannot be read")]
+    Unreadable(#[from] io::Error),
+    /// A record is not what it should be.
+    #[error("record {record} of the turn log is damaged")]
+    Damaged {
+        /// Counted from 0, the header.
+        record: u64,
+        /// What is wrong with it.
+        #[source]
+        error: CodecError,
+    },
+    /// The log is empty.
+    #[error("the turn log has no header")]
+    Empty,
+    /// A machine said something else this time.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+}
+
+/// Records larger than this are damage, not turns.
+const RECORD_BYTES_MAX: u32 = 256 << 20;
+
+/// Replays a whole log; the answer is how many turns were the same. A last record that was cut off
+/// ends the log.
+pub fn replay(mut log: impl Read) -> Result<u64, ReplayError> {
+    let damaged = |record| move |error| ReplayError::Damaged { record, error };
+    let header = next_record(&mut log)?.ok_or(ReplayError::Empty)?;
+    let header: Header = codec::decode(&header).map_err(damaged(0))?;
+    let mut replay = Replay::new(header);
+    while let Some(bytes) = next_record(&mut log)? {
+        let record: TurnRecord = codec::decode(&bytes).map_err(damaged(replay.turns() + 1))?;
+        replay.step(record)?;
+    }
+    Ok(replay.turns())
+}
+
+fn next_record(log: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
+    let mut prefix = [0; 4];
+    if !read_whole(log, &mut prefix)? {
+        return Ok(None);
+    }
+    let length = u32::from_le_bytes(prefix);
+    if length > RECORD_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a record claims an impossible length"));
+    }
+    let mut bytes = Vec::new();
+    let read = log.take(u64::from(length)).read_to_end(&mut bytes)?;
+    Ok((read == length as usize).then_some(bytes))
+}
+
+/// Fills the buffer; false if the log ends before.
+fn read_whole(log: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
+    match log.read_exact(buffer) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,78 @@
+//! A running scheduler and its end.
+
+use std::time::Duration;
+
+use plimsoll_actors::{Command, Engine, ShutdownReport};
+use plimsoll_core::codec::CodecError;
+use thiserror::Error;
+use tokio::sync::oneshot;
+
+use crate::builder::Builder;
+use crate::error::StoppedError;
+use crate::handle::Handle;
+
+/// Why there is no snapshot.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// The runtime has stopped.
+    #[error(transparent)]
+    Stopped(#[from] StoppedError),
+    /// The state cannot be written.
+    #[error("the state cannot be written")]
+    Codec(#[from] CodecError),
+}
+
+/// Owns the scheduler and its threads. Dropping it stops them in order; [`Handle`]s may outlive it
+/// and get typed errors then.
+#[derive(Debug)]
+pub struct Runtime {
+    engine: Engine,
+    handle: Handle,
+}
+
+impl Runtime {
+    /// How a runtime begins.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn new(engine: Engine) -> Runtime {
+        let handle = Handle::new(engine.port().clone());
+        Runtime { engine, handle }
+    }
+
+    /// What feeds the runtime and asks it; cheap to clone, usable from any thread.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// The whole state at one consistent moment, to be given to [`Builder::restore`]. The runtime
+    /// goes on afterwards.
+    pub async fn snapshot(&self) -> Result<Vec<u8>, SnapshotError> {
+        let (reply, answer) = oneshot::channel();
+        self.handle.push(Command::Snapshot(reply)).await?;
+        let snapshot = answer.await.map_err(|_| self.handle.stopped())?;
+        Ok(snapshot.to_bytes()?)
+    }
+
+    /// Takes nothing more, hands on what was taken, stops what runs, and ends every thread. What has
+    /// not ended at the deadline is dropped.
+    pub async fn shutdown(self, deadline: Duration) -> ShutdownReport {
+        let (done, report) = oneshot::channel();
+        let Runtime { engine, .. } = self;
+        let stopping = std::thread::Builder::new().name("plimsoll-shutdown".into()).spawn(move || {
+            let _ = done.send(engine.stop(deadline));
+        });
+        match stopping {
+            Ok(thread) => {
+                let report = report.await.unwrap_or_default();
+                // It has said its last word; this does not block.
+                let _ = thread.join();
+                report
+            }
+            // The engine was dropped with the closure, which stopped it.
+            Err(_) => ShutdownReport::default(),
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Jobs and nodes as services describe them, with resources by name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_core::quantity::QuantityError;
+use plimsoll_core::resources::Resources;
+use plimsoll_core::settings::Settings;
+use plimsoll_core::spec::{self, Availability, Condition, Invalid, Problem, ShapeSpec, Start};
+use plimsoll_core::time::Span;
+
+/// An amount of a resource: `2`, `0.5`, `"500m"` or `"4Gi"`.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Amount {
+    /// A whole number.
+    Whole(i64),
+    /// A number with decimals.
+    Number(f64),
+    /// A text, with or without a suffix.
+    Text(String),
+}
+
+macro_rules! amount_from {
+    ($($from:ty => $variant:ident),+) => {
+        $(impl From<$from> for Amount {
+            fn from(amount: $from) -> Amount {
+                Amount::$variant(amount.into())
+            }
+        })+
+    };
+}
+
+amount_from!(i32 => Whole, u32 => Whole, i64 => Whole, f64 => Number, &str => Text, String => Text);
+
+/// A job to be run: a bag of groups.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct JobSpec {
+    /// What people call it; it need not be unique.
+    pub name: String,
+    /// Who asks for it.
+    pub requestor: String,
+    /// Jobs that belong together.
+    pub job_set: String,
+    /// At least one.
+    pub groups: Vec<GroupSpec>,
+}
+
+/// The unit of admission.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct GroupSpec {
+    /// Unique within its job.
+    pub name: String,
+    /// Whether all tasks start together or each on its own.
+    pub atomic: bool,
+    /// At least one.
+    pub roles: Vec<RoleSpec>,
+}
+
+/// A number of identical tasks.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct RoleSpec {
+    /// Unique within its group.
+    pub name: String,
+    /// How many there are.
+    pub tasks: u32,
+    /// What each of them needs, by resource kind.
+    pub request: BTreeMap<String, Amount>,
+    /// The service and version of which the tasks are replicas.
+    pub service: Option<(String, u64)>,
+    /// How long one task is expected to run.
+    pub duration: Option<Duration>,
+}
+
+impl JobSpec {
+    /// A job without groups, to which groups are added.
+    pub fn new(name: impl Into<String>) -> JobSpec {
+        JobSpec { name: name.into(), ..JobSpec::default() }
+    }
+
+    /// So many independent, identical tasks.
+    pub fn bag(name: impl Into<String>, tasks: u32) -> JobSpec {
+        JobSpec::new(name).group(GroupSpec::new("tasks").role(RoleSpec::new("task", tasks)))
+    }
+
+    /// So many identical tasks that start together or not at all.
+    pub fn gang(name: impl Into<String>, tasks: u32) -> JobSpec {
+        JobSpec::new(name).group(GroupSpec::new("gang").atomic().role(RoleSpec::new("member", tasks)))
+    }
+
+    /// Adds a group.
+    #[must_use]
+    pub fn group(mut self, group: GroupSpec) -> JobSpec {
+        self.groups.push(group);
+        self
+    }
+
+    /// Adds to what every task of the last group needs.
+    #[must_use]
+    pub fn request(mut self, kind: impl Into<String>, amount: impl Into<Amount>) -> JobSpec {
+        let (kind, amount) = (kind.into(), amount.into());
+        for role in self.groups.last_mut().into_iter().flat_map(|group| &mut group.roles) {
+            role.request.insert(kind.clone(), amount.clone());
+        }
+        self
+    }
+
+    /// Says who asks for the job.
+    #[must_use]
+    pub fn requestor(mut self, requestor: impl Into<String>) -> JobSpec {
+        self.requestor = requestor.into();
+        self
+    }
+
+    pub(crate) fn validated(&self, settings: &Settings) -> Result<Arc<spec::JobSpec>, Invalid> {
+        let groups = self.groups.iter().enumerate();
+        let groups = groups.map(|(index, group)| group.convert(&format!("groups[{index}]"), settings));
+        let job = spec::JobSpec {
+            name: self.name.clone(),
+            requestor: self.requestor.clone(),
+            job_set: self.job_set.clone(),
+            groups: groups.collect::<Result<_, _>>()?,
+        };
+        job.validate(settings)?;
+        Ok(Arc::new(job))
+    }
+}
+
+impl GroupSpec {
+    /// A group of tasks that start each on its own.
+    pub fn new(name: impl Into<String>) -> GroupSpec {
+        GroupSpec { name: name.into(), ..GroupSpec::default() }
+    }
+
+    /// All tasks start together or not at all.
+    #[must_use]
+    pub fn atomic(mut self) -> GroupSpec {
+        self.atomic = true;
+        self
+    }
+
+    /// Adds a role.
+    #[must_use]
+    pub fn role(mut self, role: RoleSpec) -> GroupSpec {
+        self.roles.push(role);
+        self
+    }
+
+    fn convert(&self, field: &str, settings: &Settings) -> Result<spec::GroupSpec, Invalid> {
+        let start = if self.atomic { Start::Atomic } else { Start::Independent };
+        let roles = self.roles.iter().enumerate();
+        let roles =
+            roles.map(|(index, role)| role.convert(&format!("{field}.roles[{index}]"), start, settings));
+        Ok(spec::GroupSpec { name: self.name.clone(), start, roles: roles.collect::<Result<_, _>>()? })
+    }
+}
+
+impl RoleSpec {
+    /// So many identical tasks that need nothing yet.
+    pub fn new(name: impl Into<String>, tasks: u32) -> RoleSpec {
+        RoleSpec { name: name.into(), tasks, ..RoleSpec::default() }
+    }
+
+    /// Adds to what each task needs.
+    #[must_use]
+    pub fn request(mut self, kind: impl Into<String>, amount: impl Into<Amount>) -> RoleSpec {
+        self.request.insert(kind.into(), amount.into());
+        self
+    }
+
+    /// Says how long one task is expected to run.
+    #[must_use]
+    pub fn duration(mut self, duration: Duration) -> RoleSpec {
+        self.duration = Some(duration);
+        self
+    }
+
+    fn convert(&self, field: &str, start: Start, settings: &Settings) -> Result<spec::RoleSpec, Invalid> {
+        let request = resources(&format!("{field}.request"), &self.request, settings)?;
+        let min = if start == Start::Atomic { self.tasks } else { 0 };
+        Ok(spec::RoleSpec {
+            name: self.name.clone(),
+            min,
+            max: self.tasks,
+            shape: Arc::new(ShapeSpec { service: self.service.clone(), request }),
+            duration: self.duration.and_then(|duration| Span::from_seconds(duration.as_secs_f64())),
+        })
+    }
+}
+
+/// A node to be added.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct NodeSpec {
+    /// Unique among the nodes that are there.
+    pub name: String,
+    /// The part of the cluster it belongs to.
+    pub pool: Option<String>,
+    /// What it offers, by resource kind.
+    pub capacity: BTreeMap<String, Amount>,
+    /// What is known about it.
+    pub labels: BTreeMap<String, String>,
+    /// What the operators say about it.
+    pub condition: Condition,
+    /// Whether it takes new work.
+    pub availability: Availability,
+}
+
+/// A change of a node; what is `None` stays.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct NodePatch {
+    /// The whole of what it offers from now on.
+    pub capacity: Option<BTreeMap<String, Amount>>,
+    /// All of its labels from now on.
+    pub labels: Option<BTreeMap<String, String>>,
+    /// What the operators say about it from now on.
+    pub condition: Option<Condition>,
+    /// Whether it takes new work from now on.
+    pub availability: Option<Availability>,
+}
+
+impl NodeSpec {
+    /// A node that offers nothing yet.
+    pub fn new(name: impl Into<String>) -> NodeSpec {
+        NodeSpec { name: name.into(), ..NodeSpec::default() }
+    }
+
+    /// Adds to what it offers.
+    #[must_use]
+    pub fn capacity(mut self, kind: impl Into<String>, amount: impl Into<Amount>) -> NodeSpec {
+        self.capacity.insert(kind.into(), amount.into());
+        self
+    }
+
+    /// Adds a label.
+    #[must_use]
+    pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> NodeSpec {
+        self.labels.insert(key.into(), value.into());
+        self
+    }
+
+    pub(crate) fn validated(&self, settings: &Settings) -> Result<spec::NodeSpec, Invalid> {
+        let capacity = resources("capacity", &self.capacity, settings)?;
+        let mut node = spec::NodeSpec::new(self.name.clone(), capacity);
+        if let Some(pool) = &self.pool {
+            node.pool.clone_from(pool);
+        }
+        node.labels.clone_from(&self.labels);
+        (node.condition, node.availability) = (self.condition, self.availability);
+        node.validate(settings)?;
+        Ok(node)
+    }
+}
+
+impl NodePatch {
+    pub(crate) fn validated(&self, settings: &Settings) -> Result<spec::NodePatch, Invalid> {
+        let capacity = self.capacity.as_ref().map(|amounts| resources("capacity", amounts, settings));
+        let patch = spec::NodePatch {
+            capacity: capacity.transpose()?,
+            labels: self.labels.clone(),
+            condition: self.condition,
+            availability: self.availability,
+        };
+        patch.validate(settings)?;
+        Ok(patch)
+    }
+}
+
+fn resources(
+    field: &str,
+    amounts: &BTreeMap<String, Amount>,
+    settings: &Settings,
+) -> Result<Resources, Invalid> {
+    let mut resources = Resources::new();
+    for (name, amount) in amounts {
+        let Some(kind) = settings.kinds.id(name) else {
+            return Err(Invalid::new(field, name, Problem::UnknownKind));
+        };
+        let unit = settings.kinds.unit(kind);
+        let (base, shown) = match amount {
+            Amount::Whole(number) => (unit.from_whole(*number), number.to_string()),
+            Amount::Number(number) => (unit.from_number(*number), number.to_string()),
+            Amount::Text(text) => (unit.parse(text), text.clone()),
+        };
+        let wrong = |error: QuantityError| Problem::NoAmount { why: error.to_string() };
+        let base = base.map_err(|error| Invalid::new(format!("{field}.{name}"), shown, wrong(error)))?;
+        resources.set(kind, base);
+    }
+    Ok(resources)
+}

@@ -1,0 +1,73 @@
+//! What the documents say is so: their dry-run files are good, and their settings are the settings.
+
+use std::fs;
+use std::path::Path;
+
+use plimsoll::core::plan;
+use plimsoll::core::settings::{RawSettings, Settings, bounds};
+use plimsoll::{Format, scenario};
+
+fn read(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    fs::read_to_string(path).expect("the document is there")
+}
+
+/// The contents of the fenced blocks of one language.
+fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
+    let opening = format!("```{language}\n");
+    text.split(&opening).skip(1).filter_map(|rest| rest.split("\n```").next()).collect()
+}
+
+#[test]
+fn the_dry_run_file_of_the_readme_can_be_carried_out() {
+    let readme = read("README.md");
+    let files = blocks(&readme, "json");
+    assert!(!files.is_empty(), "the README shows a dry-run file");
+    for file in files {
+        let scenario = scenario::from_text(file, Format::Json).unwrap_or_else(|error| panic!("{error}"));
+        let report = plan::run(&scenario).expect("it can be carried out");
+        assert!(report.summary.assigned > 0, "something is assigned");
+    }
+}
+
+/// Goal: the README's first example shows what it promises. The numbers are those of the file.
+#[test]
+fn the_first_example_shows_assignments_and_both_kinds_of_wait() {
+    let text = read("examples/first.json");
+    let scenario = scenario::from_text(&text, Format::Json).unwrap_or_else(|error| panic!("{error}"));
+    let report = plan::run(&scenario).expect("it can be carried out");
+    assert_eq!(report.summary.assigned, 12);
+    let late: Vec<&str> =
+        report.decisions.iter().filter(|one| one.at == 60.0).map(|one| one.job.as_str()).collect();
+    assert_eq!(late, ["render", "render"], "the second gang starts when the first has finished");
+    let waiting: Vec<&str> = report.waiting.iter().map(|group| group.sentence.as_str()).collect();
+    let expected = [
+        "1 task waits: no node has room now (of 4 nodes 4 lack cpu)",
+        "1 task waits: no node could take it even if empty (of 4 nodes 4 are too small); 1 task is ahead",
+    ];
+    assert_eq!(waiting, expected);
+}
+
+/// Goal: the settings table is complete, in order, and gives the real defaults and meanings.
+#[test]
+fn the_settings_table_of_the_readme_is_true() {
+    let readme = read("README.md");
+    let table = readme.split("\n## Settings\n").nth(1).expect("there is a section");
+    let rows = table.lines().skip_while(|line| !line.starts_with("| ---")).skip(1);
+    let rows = rows.take_while(|line| line.starts_with('|'));
+    let rows: Vec<Vec<&str>> = rows.map(|row| row.split('|').map(str::trim).collect()).collect();
+    let names: Vec<&str> = rows.iter().map(|row| row[1].trim_matches('`')).collect();
+    let known: Vec<&str> = bounds::DESCRIPTIONS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, known);
+    let defaults = serde_json::to_value(RawSettings::from(&Settings::default())).expect("settings are data");
+    for (row, (name, meaning)) in rows.iter().zip(bounds::DESCRIPTIONS) {
+        assert_eq!(row[4], meaning, "{name}");
+        let default = name.split('.').fold(&defaults, |section, part| &section[part]);
+        let shown = row[2].replace(',', "");
+        match default.as_f64() {
+            Some(number) => assert_eq!(shown.parse(), Ok(number), "{name}"),
+            None if default.is_array() => assert_eq!(shown, "none", "{name}"),
+            None => assert_eq!(shown, default.to_string(), "{name}"),
+        }
+    }
+}

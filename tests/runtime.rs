@@ -1,0 +1,190 @@
+//! The runtime through its public handle: whole lives of jobs on real threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use plimsoll::core::messages::Refusal;
+use plimsoll::core::settings::RawSettings;
+use plimsoll::{
+    Config, GroupSpec, JobId, JobSpec, NodePatch, NodeSpec, RequestError, RoleSpec, Runtime, SubmitError,
+    TaskContext, TaskError, blocking_tasks, tasks,
+};
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+fn run<T>(body: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async { tokio::time::timeout(DEADLINE, body).await.expect("within the deadline") })
+}
+
+fn slot_node(name: &str, slots: u32) -> NodeSpec {
+    NodeSpec::new(name).capacity("slot", slots)
+}
+
+#[test]
+fn a_job_runs_to_its_end_and_can_be_asked_about() {
+    run(async {
+        let ran = Arc::new(AtomicU32::new(0));
+        let counter = Arc::clone(&ran);
+        let executor = tasks(move |_: TaskContext| {
+            let counter = Arc::clone(&counter);
+            async move {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                counter.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+        });
+        let runtime = Runtime::builder().executor(executor).start().expect("it starts");
+        let handle = runtime.handle();
+        handle.add_node(slot_node("a", 2)).await.expect("the node is new");
+        let job = handle.submit(JobSpec::bag("j", 20).request("slot", 1)).await.expect("accepted");
+        let status = handle.wait(job).await.expect("it finishes");
+        assert_eq!((status.completed, status.live, status.queued()), (20, 0, 0));
+        assert_eq!(ran.load(Ordering::Relaxed), 20);
+        let report = runtime.shutdown(DEADLINE).await;
+        assert!(report.threads_joined && report.abandoned == 0, "{report:?}");
+        let late = handle.submit(JobSpec::bag("late", 1)).await;
+        assert!(matches!(late, Err(SubmitError::Stopped(_))), "{late:?}");
+    });
+}
+
+#[test]
+fn what_fails_or_panics_fails_its_own_task_only() {
+    run(async {
+        let executor = tasks(|task: TaskContext| async move {
+            match task.index() {
+                0 => Err(TaskError("no luck".into())),
+                1 => panic!("a task may panic"),
+                2 => {
+                    tokio::task::yield_now().await;
+                    panic!("also later")
+                }
+                _ => Ok(()),
+            }
+        });
+        let runtime = Runtime::builder().executor(executor).start().expect("it starts");
+        let handle = runtime.handle();
+        handle.add_node(slot_node("a", 1)).await.expect("the node is new");
+        let job = handle.submit(JobSpec::bag("j", 5).request("slot", 1)).await.expect("accepted");
+        let status = handle.wait(job).await.expect("it finishes");
+        assert_eq!((status.completed, status.failed), (2, 3));
+    });
+}
+
+#[test]
+fn blocking_work_and_gangs_run_too() {
+    run(async {
+        let executor = blocking_tasks(|_| {
+            std::thread::sleep(Duration::from_millis(2));
+            Ok(())
+        });
+        let runtime = Runtime::builder().executor(executor).start().expect("it starts");
+        let handle = runtime.handle();
+        for name in ["a", "b"] {
+            handle.add_node(slot_node(name, 2)).await.expect("the node is new");
+        }
+        let gang = GroupSpec::new("g")
+            .atomic()
+            .role(RoleSpec::new("leader", 1).request("slot", 2))
+            .role(RoleSpec::new("worker", 2).request("slot", 1));
+        let job = handle.submit(JobSpec::new("gang").group(gang)).await.expect("accepted");
+        assert_eq!(handle.wait(job).await.expect("it finishes").completed, 3);
+    });
+}
+
+#[test]
+fn cancelling_ends_what_waits_and_what_runs() {
+    run(async {
+        let executor = tasks(|mut task: TaskContext| async move {
+            task.stop.stopped().await;
+            Err(TaskError("stopped".into()))
+        });
+        let runtime = Runtime::builder().executor(executor).start().expect("it starts");
+        let handle = runtime.handle();
+        handle.add_node(slot_node("a", 1)).await.expect("the node is new");
+        let job = handle.submit(JobSpec::bag("j", 3).request("slot", 1)).await.expect("accepted");
+        handle.cancel(job).await.expect("the job is known");
+        let status = handle.wait(job).await.expect("it finishes");
+        assert_eq!((status.cancelled, status.live), (3, 0));
+        handle.cancel(job).await.expect("cancelling twice is fine");
+        let unknown = handle.cancel(JobId(99)).await;
+        assert_eq!(unknown, Err(RequestError::Refused(Refusal::UnknownJob(JobId(99)))));
+    });
+}
+
+#[test]
+fn waits_are_explained_and_end_when_a_node_changes() {
+    run(async {
+        let runtime = Runtime::builder().config(Config::preset("beaker").expect("it is there")).start();
+        let runtime = runtime.expect("it starts");
+        let handle = runtime.handle();
+        handle.add_node(slot_node("a", 1)).await.expect("the node is new");
+        let job = handle.submit(JobSpec::bag("big", 1).request("slot", 4)).await.expect("accepted");
+        let waits = handle.explain(job).await.expect("the job is known");
+        assert_eq!(waits.len(), 1);
+        assert!(waits[0].sentence().contains("even if empty"), "{}", waits[0]);
+        let capacity = Some([("slot".to_owned(), 4.into())].into());
+        let patch = NodePatch { capacity, ..NodePatch::default() };
+        handle.update_node("a", patch).await.expect("the node is there");
+        handle.wait(job).await.expect("it finishes");
+    });
+}
+
+#[test]
+fn bad_requests_say_which_field_and_change_nothing() {
+    run(async {
+        let runtime = Runtime::builder().start().expect("it starts");
+        let handle = runtime.handle();
+        let bad = handle.submit(JobSpec::bag("j", 1).request("cpu", "lots")).await;
+        let Err(SubmitError::Invalid { problem, job }) = bad else { panic!("{bad:?}") };
+        assert_eq!((problem.field.as_str(), job.name.as_str()), ("groups[0].roles[0].request.cpu", "j"));
+        let ghost = handle.remove_node("ghost").await;
+        assert_eq!(ghost, Err(RequestError::Refused(Refusal::UnknownNode("ghost".into()))));
+        let before = handle.settings();
+        let patch = RawSettings { window: Some(-1.0), ..RawSettings::default() };
+        assert!(matches!(handle.update_settings(&patch), Err(RequestError::Settings(_))));
+        assert_eq!(handle.settings(), before);
+        let patch = RawSettings { window: Some(0.0), ..RawSettings::default() };
+        let after = handle.update_settings(&patch).expect("a good patch");
+        assert_eq!((after.version, after.window.gap.as_seconds()), (before.version + 1, 0.0));
+    });
+}
+
+#[test]
+fn many_jobs_go_in_as_one_command_and_are_answered_one_by_one() {
+    run(async {
+        let runtime = Runtime::builder().start().expect("it starts");
+        let handle = runtime.handle();
+        handle.add_node(slot_node("a", 4)).await.expect("the node is new");
+        let mut jobs: Vec<JobSpec> = (0..100).map(|n| JobSpec::bag(format!("j{n}"), 1)).collect();
+        jobs.insert(50, JobSpec::new("empty"));
+        let outcomes = handle.submit_many(jobs).await.expect("the runtime runs");
+        assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 100);
+        assert!(matches!(outcomes[50], Err(SubmitError::Invalid { .. })));
+        for job in outcomes.into_iter().flatten() {
+            handle.wait(job).await.expect("it finishes");
+        }
+    });
+}
+
+#[test]
+fn a_snapshot_goes_on_where_it_was_taken() {
+    run(async {
+        let never = tasks(|mut task: TaskContext| async move {
+            task.stop.stopped().await;
+            Ok(())
+        });
+        let runtime = Runtime::builder().executor(never).start().expect("it starts");
+        let handle = runtime.handle();
+        handle.add_node(slot_node("a", 1)).await.expect("the node is new");
+        let job = handle.submit(JobSpec::bag("j", 3).request("slot", 1)).await.expect("accepted");
+        let bytes = runtime.snapshot().await.expect("a snapshot");
+        drop(runtime);
+        let restored = Runtime::builder().restore(bytes).start().expect("it starts again");
+        let status = restored.handle().wait(job).await.expect("it finishes");
+        assert_eq!(status.completed, 3);
+        let garbage = Runtime::builder().restore(vec![1, 2, 3]).start();
+        assert!(garbage.is_err());
+    });
+}
