@@ -360,6 +360,7 @@ fn wire(options: EngineOptions, machines: Option<Machines>, workers: tokio::runt
         rebalancer: seat(machines.rebalancer, Context::new(), &common),
         front: front.clone(),
         shards: shards.clone(),
+        board: Arc::clone(&board),
     };
     if restored {
         router.cluster.do_send(Batch(vec![ClusterMessage::LookAgain]));

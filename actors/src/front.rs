@@ -68,9 +68,8 @@ pub(crate) struct Front {
 /// A caller that waits for an answer.
 enum Pending {
     Plain(ReplySender),
-    Submit(Arc<JobSpec>, ReplySender),
     /// One of many; the first ticket of them stands for all.
-    OfMany(Arc<JobSpec>, Ticket),
+    OfMany(Ticket),
 }
 
 struct Many {
@@ -152,7 +151,7 @@ impl Front {
     fn take(&mut self, command: Command, slice: &mut Slice) {
         match command {
             Command::Submit(spec, reply) => {
-                let ticket = self.ticket(Pending::Submit(Arc::clone(&spec), reply));
+                let ticket = self.ticket(Pending::Plain(reply));
                 slice.jobs.push(JobMessage::Submit { ticket, job: spec, adopted: Vec::new() });
             }
             Command::SubmitMany(specs, reply) => self.take_many(specs, reply, slice),
@@ -205,7 +204,7 @@ impl Front {
         let many = Many { answers: Vec::with_capacity(specs.len()), outstanding: specs.len(), reply };
         self.many.insert(first, many);
         for spec in specs {
-            let ticket = self.ticket(Pending::OfMany(Arc::clone(&spec), first));
+            let ticket = self.ticket(Pending::OfMany(first));
             slice.jobs.push(JobMessage::Submit { ticket, job: spec, adopted: Vec::new() });
         }
     }
@@ -254,12 +253,7 @@ impl Front {
             Pending::Plain(reply) => {
                 let _ = reply.send(answer);
             }
-            Pending::Submit(spec, reply) => {
-                self.accept(spec, &answer);
-                let _ = reply.send(answer);
-            }
-            Pending::OfMany(spec, first) => {
-                self.accept(spec, &answer);
+            Pending::OfMany(first) => {
                 let many = self.many.get_mut(&first).expect("many are kept until all are answered");
                 many.answers.push(answer);
                 many.outstanding -= 1;
@@ -268,12 +262,6 @@ impl Front {
                     let _ = many.reply.send(many.answers);
                 }
             }
-        }
-    }
-
-    fn accept(&self, spec: Arc<JobSpec>, answer: &Answer) {
-        if let Answer::Accepted(job) = answer {
-            self.board.accept(*job, spec);
         }
     }
 
@@ -317,6 +305,8 @@ impl Handler<HostBatch> for Front {
         for message in batch.0 {
             match message {
                 HostMessage::Reply { ticket, answer } => self.answer(ticket, answer),
+                // The board learned of it when it was said.
+                HostMessage::Accepted { .. } => {}
                 HostMessage::Job(event) => {
                     self.board.note_job(&event);
                     if keep_events {

@@ -12,6 +12,7 @@ use plimsoll_core::scheduler::Scheduler;
 use plimsoll_core::task_runner::TaskRunner;
 
 use crate::agents::{AgentBatch, AgentChange, AgentShard};
+use crate::board::Board;
 use crate::front::{Front, HostBatch};
 use crate::shell::{Seated, Shell};
 
@@ -29,17 +30,17 @@ pub(crate) struct Router {
     pub(crate) rebalancer: Addr<Shell<Rebalancer>>,
     pub(crate) front: Addr<Front>,
     pub(crate) shards: Vec<Addr<AgentShard>>,
+    pub(crate) board: Arc<Board>,
 }
 
 impl Router {
     pub(crate) fn send(&self, out: Outbox) {
         let Outbox { jobs, scheduler, cluster, runner, agents, rebalancer, executor, host } = out;
         debug_assert!(executor.is_empty(), "only agents speak to executors");
-        // Agents come and go before anything can be said to them.
+        // At once: agents are there, and jobs are known, before anything can be said about them.
         for message in &host {
-            self.change_agents(message);
+            self.prepare_for(message);
         }
-        // The front before the others: the board knows a job before anything of it can run.
         if !host.is_empty() {
             self.front.do_send(HostBatch(host));
         }
@@ -69,8 +70,9 @@ impl Router {
         }
     }
 
-    fn change_agents(&self, message: &HostMessage) {
+    fn prepare_for(&self, message: &HostMessage) {
         match message {
+            HostMessage::Accepted { job, spec } => self.board.accept(*job, Arc::clone(spec)),
             HostMessage::Node(NodeEvent::Added { node, name, session }) => {
                 let name: Arc<str> = name.as_str().into();
                 self.shard(*node).do_send(AgentChange::Begin { node: *node, name, session: *session });

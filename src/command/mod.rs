@@ -1,9 +1,13 @@
 //! The command line: one file per command, and what they share.
 
 mod check_config;
+mod demo;
+mod load;
 mod output;
 mod plan;
+mod replay;
 mod sim;
+mod tally;
 
 use std::io;
 use std::process::ExitCode;
@@ -26,11 +30,15 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Command {
     CheckConfig(check_config::Arguments),
+    Demo(demo::Arguments),
+    Load(load::Arguments),
     Plan(plan::Arguments),
+    Replay(replay::Arguments),
     Sim(sim::Arguments),
 }
 
 const EXAMPLES: &str = "Examples:
+  plimsoll demo
   plimsoll check-config scoot
   plimsoll plan cluster.toml --json
   plimsoll sim --seeds 1000";
@@ -46,6 +54,9 @@ pub fn run() -> ExitCode {
     let mut output = Output::new(line.json);
     let result = match line.command {
         Command::CheckConfig(arguments) => check_config::run(&arguments, &mut output),
+        Command::Demo(arguments) => demo::run(&arguments, &mut output),
+        Command::Load(arguments) => load::run(&arguments, &mut output),
+        Command::Replay(arguments) => replay::run(&arguments, &mut output),
         Command::Plan(arguments) => plan::run(&arguments, &mut output),
         Command::Sim(arguments) => sim::run(&arguments, &mut output),
     };

@@ -16,8 +16,8 @@ use crate::collections::Paged;
 use crate::id::{Attempt, GROUPS_PER_JOB_MAX, GroupId, JobId, NodeId, Ticket};
 use crate::machine::{Broken, Machine};
 use crate::messages::{
-    Adopted, Answer, GroupArrival, JobEvent, JobMessage, Outbox, Refusal, Released, ReturnedTask,
-    RoleArrival, Started,
+    Adopted, Answer, GroupArrival, HostMessage, JobEvent, JobMessage, Outbox, Refusal, Released,
+    ReturnedTask, RoleArrival, Started,
 };
 use crate::mutation::{self, Mutation};
 use crate::outcome::{Phase, TaskState};
@@ -127,6 +127,7 @@ impl JobState {
             out.new_group(GroupArrival { group: GroupId::new(id, index as u16), start: group.start, roles });
         }
         let unfinished_groups = groups.len() as u32;
+        out.host.push(HostMessage::Accepted { job: id, spec: Arc::clone(&spec) });
         self.jobs.insert(id.0, Job { spec, groups, accepted: now, finished: None, unfinished_groups });
         self.unfinished += 1;
         out.reply(ticket, Answer::Accepted(id));

@@ -1,11 +1,14 @@
 //! What the runtime says to the service it is embedded in.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::explanation::Explanation;
 use crate::id::{Attempt, JobId, NodeId, Ticket};
 use crate::outcome::{Outcome, TaskState};
+use crate::spec::JobSpec;
 use crate::time::Time;
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -14,6 +17,11 @@ pub enum HostMessage {
     Reply {
         ticket: Ticket,
         answer: Answer,
+    },
+    /// A job was accepted under this number. It is said before anything of it can run.
+    Accepted {
+        job: JobId,
+        spec: Arc<JobSpec>,
     },
     Job(JobEvent),
     Node(NodeEvent),

@@ -1,0 +1,244 @@
+//! `plimsoll demo`: a live run with nodes, arriving jobs and tasks that take their time.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use fastrand::Rng;
+use plimsoll::{
+    Config, GroupSpec, Handle, JobSpec, NodeSpec, RoleSpec, Runtime, ShutdownReport, TaskContext, tasks,
+};
+use serde_json::json;
+
+use super::output::Output;
+use super::tally::Tally;
+use super::{BAD_INPUT, FAILED};
+
+/// Run a pretend cluster for a while and show what happens
+///
+/// Jobs arrive at about the rate that the nodes can serve; their tasks sleep for a moment. Nothing
+/// outside this process is touched. Ctrl-C ends it in order.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    /// How long jobs arrive
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: u64,
+    /// How many nodes there are, with 8 cores each
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    nodes: u32,
+    /// A preset or a configuration file
+    #[arg(long, default_value = "default")]
+    preset: String,
+    /// Decides the jobs and how long their tasks take
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write a log of every turn here, for `plimsoll replay`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "Examples:
+  plimsoll demo
+  plimsoll demo --seconds 5 --nodes 100 --preset swarmkit --record turns.log";
+
+const CORES: u32 = 8;
+const RECORD_BYTES_MAX: u64 = 1 << 30;
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Cores times seconds that an average job of [`random_job`] takes.
+const CORE_SECONDS_PER_JOB: f64 = 2.4;
+
+pub(super) fn run(arguments: &Arguments, output: &mut Output) -> io::Result<ExitCode> {
+    let config = match Config::load(&arguments.preset) {
+        Ok(config) => config,
+        Err(error) => return output.problems(&error),
+    };
+    let mut builder = Runtime::builder().config(config).executor(tasks(sleep));
+    if let Some(path) = &arguments.record {
+        match File::create(path) {
+            Ok(file) => builder = builder.record(BufWriter::new(file), RECORD_BYTES_MAX),
+            Err(error) => {
+                let place = format!("{}: {error}", path.display());
+                output.failure(&io::Error::other(place))?;
+                return Ok(ExitCode::from(BAD_INPUT));
+            }
+        }
+    }
+    let driver = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let outcome = driver.block_on(async {
+        let runtime = builder.start().map_err(|error| Box::new(error) as Box<dyn std::error::Error>)?;
+        show(arguments, runtime, output.json).await
+    });
+    match outcome {
+        Ok(figures) => figures.print(output),
+        Err(error) => {
+            output.failure(error.as_ref())?;
+            Ok(ExitCode::from(FAILED))
+        }
+    }
+}
+
+async fn sleep(task: TaskContext) -> Result<(), plimsoll::TaskError> {
+    let mut stop = task.stop.clone();
+    let span = task.role().duration.map_or(0, |duration| duration.0);
+    tokio::select! {
+        () = tokio::time::sleep(Duration::from_micros(span)) => Ok(()),
+        () = stop.stopped() => Err(plimsoll::TaskError("stopped".into())),
+    }
+}
+
+struct Figures {
+    seconds: f64,
+    submitted: u64,
+    tally: Arc<Tally>,
+    utilisation: f64,
+    report: ShutdownReport,
+    interrupted: bool,
+}
+
+async fn show(
+    arguments: &Arguments,
+    runtime: Runtime,
+    quiet: bool,
+) -> Result<Figures, Box<dyn std::error::Error>> {
+    let handle = runtime.handle();
+    let tally = Tally::follow(handle.events()?);
+    for number in 0..arguments.nodes {
+        let node = NodeSpec::new(format!("node-{number}")).capacity("cpu", CORES).capacity("memory", "32Gi");
+        handle.add_node(node).await?;
+    }
+    let began = Instant::now();
+    let mut busy = Busy::default();
+    let visible = !quiet && io::stderr().is_terminal();
+    let arrivals = arrive(arguments, &handle);
+    let watch = async {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            busy.look(&handle);
+            if visible {
+                let line = progress(began, arguments, &tally, &busy);
+                let _ = write!(io::stderr().lock(), "\r\x1b[K{line}");
+            }
+        }
+    };
+    let mut interrupted = false;
+    let submitted = tokio::select! {
+        submitted = arrivals => submitted?,
+        () = watch => unreachable!("watching has no end of its own"),
+        _ = tokio::signal::ctrl_c() => { interrupted = true; 0 }
+    };
+    if visible {
+        let _ = write!(io::stderr().lock(), "\r\x1b[K");
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let submitted = if interrupted { handle.jobs().len() as u64 } else { submitted };
+    let report = runtime.shutdown(Duration::from_secs(5)).await;
+    Ok(Figures { seconds, submitted, tally, utilisation: busy.mean(arguments), report, interrupted })
+}
+
+/// Submits jobs until time is up; the answer is how many.
+async fn arrive(arguments: &Arguments, handle: &Handle) -> Result<u64, plimsoll::SubmitError> {
+    let mut rng = Rng::with_seed(arguments.seed);
+    let rate = f64::from(arguments.nodes * CORES) / CORE_SECONDS_PER_JOB;
+    let until = Instant::now() + Duration::from_secs(arguments.seconds);
+    let mut next = tokio::time::Instant::now();
+    let mut submitted = 0;
+    while Instant::now() < until {
+        handle.submit(random_job(&mut rng, submitted)).await?;
+        submitted += 1;
+        next += Duration::from_secs_f64(2.0 * rng.f64() / rate);
+        tokio::time::sleep_until(next).await;
+    }
+    Ok(submitted)
+}
+
+fn random_job(rng: &mut Rng, number: u64) -> JobSpec {
+    let role = |rng: &mut Rng, name: &str, tasks: u32, cores: u32| {
+        let span = Duration::from_millis(rng.u64(50..750));
+        RoleSpec::new(name, tasks).request("cpu", cores).request("memory", "1Gi").duration(span)
+    };
+    let group = match rng.u8(0..5) {
+        0 => {
+            let leader = role(rng, "leader", 1, 2);
+            GroupSpec::new("gang").atomic().role(leader).role(role(rng, "worker", 3, 1))
+        }
+        _ => {
+            let (tasks, cores) = (rng.u32(1..8), rng.u32(1..3));
+            GroupSpec::new("tasks").role(role(rng, "task", tasks, cores))
+        }
+    };
+    JobSpec::new(format!("job-{number}")).requestor("demo").group(group)
+}
+
+/// How busy the nodes were whenever somebody looked.
+#[derive(Default)]
+struct Busy {
+    looks: u64,
+    tasks: u64,
+    now: u64,
+}
+
+impl Busy {
+    fn look(&mut self, handle: &Handle) {
+        self.now = handle.nodes().iter().map(|node| node.live).sum();
+        self.tasks += self.now;
+        self.looks += 1;
+    }
+
+    /// Mean number of running tasks per node.
+    fn mean(&self, arguments: &Arguments) -> f64 {
+        self.tasks as f64 / self.looks.max(1) as f64 / f64::from(arguments.nodes)
+    }
+}
+
+fn progress(began: Instant, arguments: &Arguments, tally: &Tally, busy: &Busy) -> String {
+    let elapsed = began.elapsed().as_secs().min(arguments.seconds);
+    let width = 20;
+    let filled = (width * elapsed / arguments.seconds.max(1)) as usize;
+    let bar: String = (0..width as usize).map(|place| if place < filled { '█' } else { '░' }).collect();
+    format!(
+        "{bar} {elapsed:>3} s  {} jobs done, {} tasks done, {} running on {} nodes",
+        Tally::get(&tally.jobs_finished),
+        Tally::get(&tally.completed),
+        busy.now,
+        arguments.nodes,
+    )
+}
+
+impl Figures {
+    fn print(&self, output: &mut Output) -> io::Result<ExitCode> {
+        let finished = Tally::get(&self.tally.jobs_finished);
+        let completed = Tally::get(&self.tally.completed);
+        if output.json {
+            output.document(&json!({
+                "seconds": self.seconds,
+                "jobs_submitted": self.submitted,
+                "jobs_finished": finished,
+                "tasks_completed": completed,
+                "tasks_per_second": completed as f64 / self.seconds,
+                "running_per_node": self.utilisation,
+                "executions_stopped": self.report.stopped,
+                "executions_abandoned": self.report.abandoned,
+                "threads_joined": self.report.threads_joined,
+                "interrupted": self.interrupted,
+            }))?;
+        } else {
+            let rows = [
+                ("seconds", format!("{:.1}", self.seconds)),
+                ("jobs submitted", self.submitted.to_string()),
+                ("jobs finished", finished.to_string()),
+                ("tasks completed", completed.to_string()),
+                ("tasks per second", format!("{:.0}", completed as f64 / self.seconds)),
+                ("running per node, mean", format!("{:.1}", self.utilisation)),
+                ("stopped at the end", self.report.stopped.to_string()),
+            ];
+            output.table(&["demo", ""], rows.map(|(name, value)| vec![name.to_owned(), value]))?;
+        }
+        let clean = self.report.threads_joined && self.report.abandoned == 0;
+        Ok(if clean { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    }
+}
