@@ -8,7 +8,6 @@ use plimsoll_core::codec::CodecError;
 use thiserror::Error;
 
 use crate::config::Config;
-use crate::ready_made::tasks;
 use crate::runtime::Runtime;
 
 /// Why a runtime did not start.
@@ -30,7 +29,8 @@ pub enum StartError {
 #[must_use]
 pub struct Builder {
     config: Config,
-    executor: Arc<dyn Executor>,
+    executor: Option<Arc<dyn Executor>>,
+    assignment_window: u64,
     lane_capacity: usize,
     agent_shards: usize,
     worker_threads: usize,
@@ -49,6 +49,7 @@ impl std::fmt::Debug for Builder {
 const LANE_CAPACITY: usize = 4_096;
 /// Measured: a message to a warm shard costs a tenth of one to an actor per node.
 const AGENT_SHARDS: usize = 1;
+const ASSIGNMENT_WINDOW: u64 = 10_000;
 const WORKER_THREADS: usize = 2;
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
@@ -56,7 +57,8 @@ impl Builder {
     pub(crate) fn new() -> Builder {
         Builder {
             config: Config::default(),
-            executor: Arc::new(tasks(|_| async { Ok(()) })),
+            executor: None,
+            assignment_window: ASSIGNMENT_WINDOW,
             lane_capacity: LANE_CAPACITY,
             agent_shards: AGENT_SHARDS,
             worker_threads: WORKER_THREADS,
@@ -72,15 +74,23 @@ impl Builder {
         self
     }
 
-    /// What runs the tasks. Without one every task is done as soon as it has a node.
+    /// What runs the tasks. Without one the service carries out the assignments itself: see
+    /// [`Runtime::assignments`].
     pub fn executor(mut self, executor: impl Executor) -> Builder {
-        self.executor = Arc::new(executor);
+        self.executor = Some(Arc::new(executor));
         self
     }
 
     /// How many commands may wait in the lane before callers have to.
     pub fn lane_capacity(mut self, commands: usize) -> Builder {
         self.lane_capacity = commands;
+        self
+    }
+
+    /// How many assignments a service that carries them out itself may have before it acknowledges
+    /// some; no more are made until it does.
+    pub fn assignment_window(mut self, assignments: u64) -> Builder {
+        self.assignment_window = assignments;
         self
     }
 
@@ -126,6 +136,7 @@ impl Builder {
         let engine = Engine::start(EngineOptions {
             settings: self.config.settings().clone(),
             executor: self.executor,
+            assignment_window: self.assignment_window,
             lane_capacity: self.lane_capacity,
             agent_shards: self.agent_shards,
             worker_threads: self.worker_threads,

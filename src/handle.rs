@@ -4,10 +4,11 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use plimsoll_actors::{Command, JobStatus, NodeStatus, Port, PushError, Subscription};
+use plimsoll_actors::{Assignments, Command, JobStatus, NodeStatus, Port, PushError, Subscription};
 use plimsoll_core::explanation::Explanation;
-use plimsoll_core::id::{GroupId, JobId};
+use plimsoll_core::id::{Attempt, GroupId, JobId};
 use plimsoll_core::messages::{Answer, Refusal};
+use plimsoll_core::outcome::Exit;
 use plimsoll_core::settings::{RawSettings, Settings};
 use tokio::sync::oneshot;
 
@@ -22,6 +23,31 @@ const EVENT_BATCHES: usize = 1_024;
 #[derive(Clone, Debug)]
 pub struct Handle {
     port: Port,
+}
+
+/// How a task ended, as the service that ran it says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum TaskOutcome {
+    /// It did what it should.
+    Completed,
+    /// It did not.
+    Failed,
+    /// It was told to stop and did.
+    Stopped,
+    /// It is gone without a word, and is to run again.
+    Lost,
+}
+
+impl TaskOutcome {
+    fn exit(self) -> Exit {
+        match self {
+            TaskOutcome::Completed => Exit::Completed,
+            TaskOutcome::Failed => Exit::Failed,
+            TaskOutcome::Stopped => Exit::Stopped,
+            TaskOutcome::Lost => Exit::Lost,
+        }
+    }
 }
 
 /// What became of each job of [`Handle::submit_many`], in order.
@@ -161,6 +187,42 @@ impl Handle {
     /// Removes a node; what runs there is lost and runs again elsewhere.
     pub async fn remove_node(&self, name: &str) -> Result<(), RequestError> {
         self.ask(|reply| Command::RemoveNode(name.to_owned(), reply)).await.map(drop)
+    }
+
+    /// Tells that the service has taken over every assignment up to this sequence number: they are
+    /// no longer kept, and as many new ones may be made.
+    pub async fn acknowledge(&self, reader: &mut Assignments, sequence: u64) -> Result<(), StoppedError> {
+        let released = reader.acknowledge(sequence);
+        if released.is_empty() { Ok(()) } else { self.push(Command::Acknowledge(released)).await }
+    }
+
+    /// Tells that an assignment has ended. What ended already, or was never begun, changes nothing.
+    pub async fn task_finished(&self, attempt: Attempt, outcome: TaskOutcome) -> Result<(), StoppedError> {
+        match self.port.end_attempt(attempt) {
+            Some(node) => {
+                let exit = outcome.exit();
+                self.push(Command::Finished { node, attempts: vec![attempt], exit }).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Tells that a node has become idle: everything the service has read of its assignments there has
+    /// ended well. Assignments it has not read yet stay.
+    pub async fn node_idle(&self, name: &str) -> Result<(), RequestError> {
+        let node = self.port.board().node_id(name)?;
+        let attempts = self.port.end_attempts_on(node);
+        if attempts.is_empty() {
+            return Ok(());
+        }
+        let exit = TaskOutcome::Completed.exit();
+        Ok(self.push(Command::Finished { node, attempts, exit }).await?)
+    }
+
+    /// Tells whether a node's agent is heard. A node that is not heard for long loses its tasks.
+    pub async fn heartbeat(&self, name: &str, heard: bool) -> Result<(), RequestError> {
+        let node = self.port.board().node_id(name)?;
+        Ok(self.push(Command::Heartbeat(node, heard)).await?)
     }
 
     /// How a job stands, without asking anybody.

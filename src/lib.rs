@@ -43,11 +43,11 @@ mod specs;
 pub use builder::{Builder, StartError};
 pub use config::Config;
 pub use error::{RequestError, SubmitError};
-pub use handle::{Handle, SubmitMany};
+pub use handle::{Handle, SubmitMany, TaskOutcome};
 pub use input::{Format, InputError};
 pub use plimsoll_actors::{
-    Event, EventBatch, Executor, FatalError, JobStatus, NodeStatus, ShutdownReport, StopSignal, Stopped,
-    Subscription, TaskContext, TaskError,
+    Acknowledged, Assignment, Assignments, Event, EventBatch, Executor, FatalError, JobStatus, NodeStatus,
+    Order, ShutdownReport, StopSignal, Stopped, Subscription, TaskContext, TaskError,
 };
 pub use plimsoll_core as core;
 pub use plimsoll_core::explanation::Explanation;

@@ -1,8 +1,9 @@
 //! A running scheduler and its end.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use plimsoll_actors::{Command, Engine, ShutdownReport};
+use plimsoll_actors::{Assignments, Command, Engine, ShutdownReport};
 use plimsoll_core::codec::CodecError;
 use thiserror::Error;
 use tokio::sync::oneshot;
@@ -29,6 +30,7 @@ pub enum SnapshotError {
 pub struct Runtime {
     engine: Engine,
     handle: Handle,
+    assignments_taken: AtomicBool,
 }
 
 impl Runtime {
@@ -39,12 +41,19 @@ impl Runtime {
 
     pub(crate) fn new(engine: Engine) -> Runtime {
         let handle = Handle::new(engine.port().clone());
-        Runtime { engine, handle }
+        Runtime { engine, handle, assignments_taken: AtomicBool::new(false) }
     }
 
     /// What feeds the runtime and asks it; cheap to clone, usable from any thread.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
+    }
+
+    /// The assignments, for a service that carries them out itself. There is one reader: the second
+    /// call answers `None`.
+    pub fn assignments(&self) -> Option<Assignments> {
+        let first = !self.assignments_taken.swap(true, Ordering::AcqRel);
+        first.then(|| self.engine.port().assignments())
     }
 
     /// The whole state at one consistent moment, to be given to [`Builder::restore`]. The runtime

@@ -7,8 +7,8 @@ use std::time::Duration;
 use plimsoll::core::messages::Refusal;
 use plimsoll::core::settings::RawSettings;
 use plimsoll::{
-    Config, GroupSpec, JobId, JobSpec, NodePatch, NodeSpec, RequestError, RoleSpec, Runtime, SubmitError,
-    TaskContext, TaskError, blocking_tasks, tasks,
+    Config, Executor, GroupSpec, JobId, JobSpec, NodePatch, NodeSpec, Order, RequestError, RoleSpec, Runtime,
+    SubmitError, TaskContext, TaskError, TaskOutcome, blocking_tasks, tasks,
 };
 
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -16,6 +16,11 @@ const DEADLINE: Duration = Duration::from_secs(20);
 fn run<T>(body: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async { tokio::time::timeout(DEADLINE, body).await.expect("within the deadline") })
+}
+
+/// Every task is done as soon as it has a node.
+fn nothing() -> impl Executor {
+    tasks(|_| async { Ok(()) })
 }
 
 fn slot_node(name: &str, slots: u32) -> NodeSpec {
@@ -116,8 +121,8 @@ fn cancelling_ends_what_waits_and_what_runs() {
 #[test]
 fn waits_are_explained_and_end_when_a_node_changes() {
     run(async {
-        let runtime = Runtime::builder().config(Config::preset("beaker").expect("it is there")).start();
-        let runtime = runtime.expect("it starts");
+        let config = Config::preset("beaker").expect("it is there");
+        let runtime = Runtime::builder().config(config).executor(nothing()).start().expect("it starts");
         let handle = runtime.handle();
         handle.add_node(slot_node("a", 1)).await.expect("the node is new");
         let job = handle.submit(JobSpec::bag("big", 1).request("slot", 4)).await.expect("accepted");
@@ -134,7 +139,7 @@ fn waits_are_explained_and_end_when_a_node_changes() {
 #[test]
 fn bad_requests_say_which_field_and_change_nothing() {
     run(async {
-        let runtime = Runtime::builder().start().expect("it starts");
+        let runtime = Runtime::builder().executor(nothing()).start().expect("it starts");
         let handle = runtime.handle();
         let bad = handle.submit(JobSpec::bag("j", 1).request("cpu", "lots")).await;
         let Err(SubmitError::Invalid { problem, job }) = bad else { panic!("{bad:?}") };
@@ -154,7 +159,7 @@ fn bad_requests_say_which_field_and_change_nothing() {
 #[test]
 fn many_jobs_go_in_as_one_command_and_are_answered_one_by_one() {
     run(async {
-        let runtime = Runtime::builder().start().expect("it starts");
+        let runtime = Runtime::builder().executor(nothing()).start().expect("it starts");
         let handle = runtime.handle();
         handle.add_node(slot_node("a", 4)).await.expect("the node is new");
         let mut jobs: Vec<JobSpec> = (0..100).map(|n| JobSpec::bag(format!("j{n}"), 1)).collect();
@@ -181,10 +186,107 @@ fn a_snapshot_goes_on_where_it_was_taken() {
         let job = handle.submit(JobSpec::bag("j", 3).request("slot", 1)).await.expect("accepted");
         let bytes = runtime.snapshot().await.expect("a snapshot");
         drop(runtime);
-        let restored = Runtime::builder().restore(bytes).start().expect("it starts again");
+        let restored =
+            Runtime::builder().executor(nothing()).restore(bytes).start().expect("it starts again");
         let status = restored.handle().wait(job).await.expect("it finishes");
         assert_eq!(status.completed, 3);
         let garbage = Runtime::builder().restore(vec![1, 2, 3]).start();
         assert!(garbage.is_err());
+    });
+}
+
+/// Goal: a service that carries out the work itself gets every assignment once, may read again what it
+/// has not acknowledged, and gets no more than its credit.
+#[test]
+fn a_service_that_runs_the_work_itself_is_served_by_credit() {
+    run(async {
+        let config = Config::from_toml("window = 0.0").expect("a good setting");
+        let runtime = Runtime::builder().config(config).assignment_window(3).start().expect("it starts");
+        let handle = runtime.handle();
+        let mut assignments = runtime.assignments().expect("the first reader");
+        assert!(runtime.assignments().is_none(), "there is only one");
+        handle.add_node(slot_node("a", 10)).await.expect("the node is new");
+        let job = handle.submit(JobSpec::bag("j", 5).request("slot", 1)).await.expect("accepted");
+        let mut begun = Vec::new();
+        while begun.len() < 3 {
+            begun.extend(assignments.next().await.expect("the runtime runs"));
+        }
+        let waits = handle.explain(job).await.expect("the job is known");
+        assert!(waits[0].sentence().contains("has not dealt with"), "{}", waits[0]);
+        assignments.rewind(1).expect("nothing was acknowledged");
+        let again = assignments.next().await.expect("the runtime runs");
+        assert_eq!(again, begun, "what is not acknowledged can be read again");
+        handle.acknowledge(&mut assignments, 3).await.expect("the runtime runs");
+        assert!(assignments.rewind(1).is_err());
+        while begun.len() < 5 {
+            begun.extend(assignments.next().await.expect("the runtime runs"));
+        }
+        assert!(begun.iter().all(|one| one.order == Order::Start && &*one.node == "a"));
+        handle.task_finished(begun[0].attempt, TaskOutcome::Failed).await.expect("the runtime runs");
+        handle.task_finished(begun[0].attempt, TaskOutcome::Completed).await.expect("too late is fine");
+        handle.node_idle("a").await.expect("the node is there");
+        let status = handle.wait(job).await.expect("it finishes");
+        assert_eq!((status.completed, status.failed), (4, 1));
+    });
+}
+
+/// Goal: a cancelled assignment that nobody has read is taken back; one that was read is to be stopped.
+#[test]
+fn cancelling_assignments_takes_back_or_stops() {
+    run(async {
+        let config = Config::from_toml("window = 0.0").expect("a good setting");
+        let runtime = Runtime::builder().config(config).start().expect("it starts");
+        let handle = runtime.handle();
+        let mut assignments = runtime.assignments().expect("the first reader");
+        handle.add_node(slot_node("a", 2)).await.expect("the node is new");
+        let job = handle.submit(JobSpec::bag("seen", 1).request("slot", 1)).await.expect("accepted");
+        let start = assignments.next().await.expect("the runtime runs").remove(0);
+        handle.cancel(job).await.expect("the job is known");
+        let stop = assignments.next().await.expect("the runtime runs").remove(0);
+        assert_eq!((stop.order, stop.attempt), (Order::Stop, start.attempt));
+        handle.task_finished(stop.attempt, TaskOutcome::Stopped).await.expect("the runtime runs");
+        assert_eq!(handle.wait(job).await.expect("it finishes").cancelled, 1);
+    });
+}
+
+/// Goal: two runtimes in one process do not know of each other, and one can start inside another
+/// runtime of a single thread. (Every test here starts inside one.)
+#[test]
+fn two_runtimes_live_side_by_side() {
+    run(async {
+        let first = Runtime::builder().executor(nothing()).start().expect("it starts");
+        let second = Runtime::builder().executor(nothing()).start().expect("it starts");
+        first.handle().add_node(slot_node("a", 1)).await.expect("the node is new");
+        second.handle().add_node(slot_node("a", 1)).await.expect("the other one has its own");
+        let job = second.handle().submit(JobSpec::bag("j", 1)).await.expect("accepted");
+        assert!(first.handle().job(job).is_err());
+        drop(first);
+        second.handle().wait(job).await.expect("it finishes");
+    });
+}
+
+/// Goal: a full lane gives the job back; futures dropped half way and events nobody reads do no harm.
+#[test]
+fn a_full_lane_dropped_futures_and_a_reader_that_never_reads() {
+    run(async {
+        let runtime = Runtime::builder().executor(nothing()).lane_capacity(4).start().expect("it starts");
+        let handle = runtime.handle();
+        let _never_read = handle.events().expect("the runtime runs");
+        handle.add_node(slot_node("a", 4)).await.expect("the node is new");
+        let mut full = 0;
+        for number in 0..2_000 {
+            match handle.try_submit(JobSpec::bag(format!("j{number}"), 1)) {
+                Ok(answer) if number % 2 == 0 => drop(answer),
+                Ok(answer) => drop(answer.await.expect("accepted")),
+                Err(SubmitError::Full(job)) => {
+                    assert_eq!(job.name, format!("j{number}"), "the job comes back");
+                    full += 1;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let last = handle.submit(JobSpec::bag("last", 1)).await.expect("there is room in the end");
+        handle.wait(last).await.expect("it finishes");
+        assert!(full < 2_000);
     });
 }

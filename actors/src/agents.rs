@@ -16,10 +16,10 @@ use plimsoll_core::turn_log::TurnRecord;
 
 use crate::board::Board;
 use crate::clock::Clock;
-use crate::executions::{Executions, Started};
 use crate::recorder::Recorder;
 use crate::router::Batch;
 use crate::shell::Shell;
+use crate::work::{Started, Work};
 
 /// Messages for agents of this shard, in order.
 #[derive(Message)]
@@ -75,7 +75,7 @@ pub(crate) struct CountExecutions;
 
 pub(crate) struct AgentShard {
     pub(crate) agents: BTreeMap<NodeId, Seat>,
-    pub(crate) executions: Executions,
+    pub(crate) work: Work,
     pub(crate) runner: Addr<Shell<TaskRunner>>,
     pub(crate) board: Arc<Board>,
     pub(crate) clock: Clock,
@@ -127,14 +127,16 @@ impl AgentShard {
             ExecutorMessage::Run(attempt) => {
                 let name = &self.agents[&node].name;
                 let spec = self.board.spec(attempt.task.job());
-                match self.executions.start(node, attempt, spec, name, &context.address()) {
+                match self.work.start(node, attempt, spec, name, &context.address()) {
                     Started::Running(phase) => vec![AgentMessage::Reached(attempt, phase)],
                     Started::Over(exit) => vec![AgentMessage::Exited(attempt, exit)],
                 }
             }
             ExecutorMessage::Kill(attempt) => {
-                self.executions.stop(node, attempt);
-                Vec::new()
+                let name = &self.agents[&node].name;
+                let spec = self.board.spec(attempt.task.job());
+                let over = self.work.stop(node, attempt, spec, name);
+                over.map(|exit| AgentMessage::Exited(attempt, exit)).into_iter().collect()
             }
         }
     }
@@ -142,7 +144,7 @@ impl AgentShard {
     /// The agent begins anew; its executions end with the one that panicked.
     fn restart(&mut self, node: NodeId, reports: &mut Vec<RunnerMessage>) {
         tracing::error!(%node, "an agent panicked and begins anew");
-        self.executions.abandon(node);
+        self.work.abandon(node);
         let Some(seat) = self.agents.get_mut(&node) else { return };
         let mut out = Outbox::default();
         seat.machine = NodeAgent::restarted(&seat.machine, &mut out);
@@ -199,7 +201,7 @@ impl Handler<AgentChange> for AgentShard {
             }
             AgentChange::End { node } => {
                 self.agents.remove(&node);
-                self.executions.abandon(node);
+                self.work.abandon(node);
             }
         }
     }
@@ -210,13 +212,13 @@ impl Handler<ExecutionNews> for AgentShard {
 
     fn handle(&mut self, news: ExecutionNews, context: &mut Context<Self>) {
         let ExecutionNews { node, attempt, serial, what } = news;
-        if !self.executions.is_current(node, attempt, serial) {
+        if !self.work.is_current(node, attempt, serial) {
             return;
         }
         let message = match what {
             Progress::Reached(phase) => AgentMessage::Reached(attempt, phase),
             Progress::Exited(exit) => {
-                let stopped = self.executions.end(node, attempt);
+                let stopped = self.work.end(node, attempt);
                 // What ends after it was told to has obeyed, unless it came to its own good end.
                 let exit = if stopped && exit == Exit::Failed { Exit::Stopped } else { exit };
                 AgentMessage::Exited(attempt, exit)
@@ -232,8 +234,8 @@ impl Handler<StopAll> for AgentShard {
     type Result = MessageResult<StopAll>;
 
     fn handle(&mut self, _: StopAll, _: &mut Context<Self>) -> MessageResult<StopAll> {
-        self.executions.stop_all();
-        MessageResult(self.executions.count())
+        self.work.stop_all();
+        MessageResult(self.work.count())
     }
 }
 
@@ -241,6 +243,6 @@ impl Handler<CountExecutions> for AgentShard {
     type Result = MessageResult<CountExecutions>;
 
     fn handle(&mut self, _: CountExecutions, _: &mut Context<Self>) -> MessageResult<CountExecutions> {
-        MessageResult(self.executions.count())
+        MessageResult(self.work.count())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::id::{GroupId, JobId, NodeId};
+use plimsoll_core::id::{Attempt, GroupId, JobId, NodeId};
 use plimsoll_core::messages::Answer;
 use plimsoll_core::outcome::Exit;
 use plimsoll_core::settings::Settings;
@@ -31,12 +31,17 @@ pub enum Command {
     Settings(Arc<Settings>),
     Subscribe(Subscriber),
     Snapshot(oneshot::Sender<Snapshot>),
-    /// The service that runs the work itself: this attempt has ended.
-    TaskFinished {
+    /// The service that runs the work itself: these attempts have ended.
+    Finished {
         node: NodeId,
-        attempt: plimsoll_core::id::Attempt,
+        attempts: Vec<Attempt>,
         exit: Exit,
     },
+    /// The service that runs the work itself has taken these over.
+    Acknowledge(Vec<Attempt>),
+    /// Makes JobState hear what cannot be, to see what a panic does.
+    #[cfg(test)]
+    Sabotage,
     /// Everything on the lane before this has been handed on.
     Drained(oneshot::Sender<()>),
 }

@@ -1,16 +1,17 @@
 //! Starting and stopping: threads, actors, and the port through which the service talks to them.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, RwLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use actix::{Actor, Addr, Arbiter, Context, System};
+use actix::{Actor, Addr, Arbiter, AsyncContext, Context, System};
 use plimsoll_core::cluster_state::ClusterState;
 use plimsoll_core::codec::CodecError;
+use plimsoll_core::id::{Attempt, NodeId};
 use plimsoll_core::job_state::JobState;
-use plimsoll_core::messages::ClusterMessage;
+use plimsoll_core::messages::{ClusterMessage, RunnerMessage};
 use plimsoll_core::rebalancer::Rebalancer;
 use plimsoll_core::scheduler::Scheduler;
 use plimsoll_core::settings::Settings;
@@ -21,9 +22,11 @@ use thiserror::Error;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::agents::{AgentChange, AgentShard, CountExecutions, StopAll};
+use crate::assignments::{AssignmentQueue, Assignments};
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::commands::Command;
+use crate::credit::CreditCount;
 use crate::executions::Executions;
 use crate::executor::Executor;
 use crate::fatal::{Fatal, FatalError};
@@ -34,11 +37,15 @@ use crate::router::{Batch, Router};
 use crate::shell::{Common, Seated, Shell};
 use crate::snapshot::{Machines, Seatful, Snapshot};
 use crate::subscriptions::{Subscription, subscription};
+use crate::work::Work;
 
 /// What an engine is started with.
 pub struct EngineOptions {
     pub settings: Settings,
-    pub executor: Arc<dyn Executor>,
+    /// What runs the tasks; without one the service carries out the assignments itself.
+    pub executor: Option<Arc<dyn Executor>>,
+    /// Assignments that the service may have before it acknowledges some.
+    pub assignment_window: u64,
     /// Commands that fit on the lane.
     pub lane_capacity: usize,
     /// Actors that share the agents of all nodes.
@@ -98,6 +105,7 @@ pub struct Port {
     fatal: Fatal,
     settings: Arc<RwLock<Arc<Settings>>>,
     clock: Clock,
+    assignments: Arc<AssignmentQueue>,
 }
 
 impl std::fmt::Debug for Port {
@@ -156,6 +164,21 @@ impl Port {
         let (subscriber, subscription) = subscription(batches);
         self.push(Command::Subscribe(subscriber))?;
         Ok(subscription)
+    }
+
+    /// The reading end of the assignments; the engine's owner sees to it that there is only one.
+    pub fn assignments(&self) -> Assignments {
+        Assignments::new(Arc::clone(&self.assignments))
+    }
+
+    /// The service says that an attempt it had begun has ended: its node, unless that was said before.
+    pub fn end_attempt(&self, attempt: Attempt) -> Option<NodeId> {
+        self.assignments.end(attempt)
+    }
+
+    /// The service says that everything it had begun on a node has ended.
+    pub fn end_attempts_on(&self, node: NodeId) -> Vec<Attempt> {
+        self.assignments.end_all(node)
     }
 
     /// Why nothing can be told any more; to be asked when an answer was dropped.
@@ -279,6 +302,7 @@ impl Threads {
             until.saturating_duration_since(Instant::now()).max(Duration::from_millis(100)),
         );
         port.board.close();
+        port.assignments.close();
         if let Some(Err(error)) = recorder.map(Recorder::finish) {
             tracing::error!(%error, "the turn log is incomplete");
         }
@@ -313,7 +337,7 @@ fn decide(
     ready: &mpsc::Sender<Ready>,
 ) {
     let runner = System::with_tokio_rt(current_thread_runtime);
-    let wired = runner.block_on(async { wire(options, machines, workers) });
+    let wired = runner.block_on(async { wire(options, machines, workers, on_their_own_thread) });
     if ready.send(wired).is_err() {
         return;
     }
@@ -322,8 +346,14 @@ fn decide(
     }
 }
 
-/// Starts every actor and makes them known to each other.
-fn wire(options: EngineOptions, machines: Option<Machines>, workers: tokio::runtime::Handle) -> Ready {
+/// Starts every actor and makes them known to each other. `start` says on which thread the agents
+/// live.
+fn wire(
+    options: EngineOptions,
+    machines: Option<Machines>,
+    workers: tokio::runtime::Handle,
+    start: impl FnOnce(Vec<AgentShard>) -> (Vec<Arbiter>, Vec<Addr<AgentShard>>),
+) -> Ready {
     let (offset, settings) = match &options.restore {
         Some(snapshot) => (snapshot.taken, snapshot.settings.clone()),
         None => (Time::ZERO, options.settings.clone()),
@@ -337,13 +367,17 @@ fn wire(options: EngineOptions, machines: Option<Machines>, workers: tokio::runt
         router: Rc::new(OnceCell::new()),
         fatal: Fatal::default(),
         recorder: options.recorder.clone(),
+        decide_only: options.executor.is_none(),
     };
     let board = Arc::new(Board::default());
     let restored = machines.is_some();
     let machines = machines.unwrap_or_else(|| fresh_machines(&settings));
     board.fill(&machines.jobs.machine, &machines.cluster.machine);
+    let assignments = Arc::new(AssignmentQueue::default());
     let runner_context = Context::<Shell<TaskRunner>>::new();
-    let (agents, shards) = start_shards(&options, &common, &board, workers, &runner_context);
+    let shards = shards_of(&options, &common, &board, &workers, &runner_context, &assignments);
+    let (agents, shards) = start(shards);
+    let runner_settings = common.runner_settings(&settings);
     if restored {
         begin_agents_anew(&machines, &shards);
     }
@@ -361,13 +395,19 @@ fn wire(options: EngineOptions, machines: Option<Machines>, workers: tokio::runt
         front: front.clone(),
         shards: shards.clone(),
         board: Arc::clone(&board),
+        credit: common.decide_only.then(|| RefCell::new(CreditCount::new(options.assignment_window.max(1)))),
     };
+    router.runner.do_send(Batch(vec![RunnerMessage::Settings(runner_settings)]));
+    if let Some(credit) = &router.credit {
+        router.scheduler.do_send(Batch(vec![credit.borrow().message()]));
+    }
     if restored {
         router.cluster.do_send(Batch(vec![ClusterMessage::LookAgain]));
     }
     assert!(common.router.set(router).is_ok(), "wiring is done once");
     let Common { clock, fatal, .. } = common;
-    Ready { port: Port { lane, front, board, fatal, settings: shared_settings, clock }, agents, shards }
+    let port = Port { lane, front, board, fatal, settings: shared_settings, clock, assignments };
+    Ready { port, agents, shards }
 }
 
 fn fresh_machines(settings: &Arc<Settings>) -> Machines {
@@ -390,29 +430,45 @@ fn seat<M: Seated>(seatful: Seatful<M>, context: Context<Shell<M>>, common: &Com
     address
 }
 
-fn start_shards(
+fn shards_of(
     options: &EngineOptions,
     common: &Common,
     board: &Arc<Board>,
-    workers: tokio::runtime::Handle,
+    workers: &tokio::runtime::Handle,
     runner: &Context<Shell<TaskRunner>>,
-) -> (Vec<Arbiter>, Vec<Addr<AgentShard>>) {
-    use actix::AsyncContext;
+    assignments: &Arc<AssignmentQueue>,
+) -> Vec<AgentShard> {
+    let shard = |_| AgentShard {
+        agents: Default::default(),
+        work: match &options.executor {
+            Some(executor) => {
+                Work::Run(Executions::new(Arc::clone(executor), workers.clone(), options.stop_grace))
+            }
+            None => Work::Assign(Arc::clone(assignments)),
+        },
+        runner: runner.address(),
+        board: Arc::clone(board),
+        clock: common.clock,
+        recorder: common.recorder.clone(),
+    };
+    (0..options.agent_shards.max(1)).map(shard).collect()
+}
+
+fn on_their_own_thread(shards: Vec<AgentShard>) -> (Vec<Arbiter>, Vec<Addr<AgentShard>>) {
     let arbiter = Arbiter::with_tokio_rt(current_thread_runtime);
-    let shards = (0..options.agent_shards.max(1)).map(|_| {
-        let executions = Executions::new(Arc::clone(&options.executor), workers.clone(), options.stop_grace);
-        let shard = AgentShard {
-            agents: Default::default(),
-            executions,
-            runner: runner.address(),
-            board: Arc::clone(board),
-            clock: common.clock,
-            recorder: common.recorder.clone(),
-        };
-        AgentShard::start_in_arbiter(&arbiter.handle(), move |_| shard)
-    });
-    let shards = shards.collect();
+    let start = |shard| AgentShard::start_in_arbiter(&arbiter.handle(), move |_| shard);
+    let shards = shards.into_iter().map(start).collect();
     (vec![arbiter], shards)
+}
+
+/// Everything on the current thread, which runs a system of its own: for tests that turn the clock.
+#[cfg(test)]
+pub(crate) fn wire_here(options: EngineOptions, workers: tokio::runtime::Handle) -> Port {
+    let here = |shards: Vec<AgentShard>| {
+        let addresses = shards.into_iter().map(Actor::start).collect();
+        (Vec::new(), addresses)
+    };
+    wire(options, None, workers, here).port
 }
 
 /// Agents of a restored runtime begin a new session: what had begun is gone and runs again.

@@ -18,14 +18,7 @@ use tokio::task::AbortHandle;
 
 use crate::agents::{AgentShard, ExecutionNews, Progress};
 use crate::executor::{Executor, StopSignal, TaskContext, TaskError};
-
-/// What came of starting an execution.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Started {
-    Running(Phase),
-    /// It was over at once.
-    Over(Exit),
-}
+use crate::work::Started;
 
 pub(crate) struct Executions {
     executor: Arc<dyn Executor>,
@@ -45,7 +38,7 @@ struct Execution {
     abort: AbortHandle,
 }
 
-type Work = Pin<Box<dyn Future<Output = Result<(), TaskError>> + Send>>;
+type Run = Pin<Box<dyn Future<Output = Result<(), TaskError>> + Send>>;
 
 impl Executions {
     pub(crate) fn new(executor: Arc<dyn Executor>, workers: Handle, grace: Duration) -> Executions {
@@ -57,14 +50,13 @@ impl Executions {
         &mut self,
         node: NodeId,
         attempt: Attempt,
-        spec: Option<Arc<JobSpec>>,
+        job: Arc<JobSpec>,
         name: &Arc<str>,
         shard: &Addr<AgentShard>,
     ) -> Started {
         if self.closing {
             return Started::Running(Phase::Waiting);
         }
-        let Some(job) = spec else { return Started::Over(Exit::Lost) };
         let (stop, signal) = StopSignal::new();
         let task = TaskContext { attempt, job, node: Arc::clone(name), stop: signal };
         let _context = self.workers.enter();
@@ -166,7 +158,7 @@ impl Executions {
 
 /// Preparing and running as one future, and whether it has come to running.
 struct WholeWork {
-    future: Work,
+    future: Run,
     running: watch::Receiver<bool>,
 }
 

@@ -177,13 +177,20 @@ impl Front {
                 let ticket = self.ticket(Pending::Plain(reply));
                 slice.scheduler.push(SchedulerMessage::Explain { ticket, group });
             }
-            Command::Settings(settings) => slice.change_settings(&settings),
+            Command::Settings(settings) => {
+                let runner = self.common.runner_settings(&settings);
+                slice.change_settings(&settings, runner);
+            }
             Command::Subscribe(subscriber) => self.subscribers.push(subscriber),
             Command::Snapshot(reply) => slice.snapshots.push(reply),
-            Command::TaskFinished { node, attempt, exit } => {
-                let message = AgentMessage::Exited(attempt, exit);
-                self.router().shard(node).do_send(AgentBatch(vec![(node, message)]));
+            Command::Finished { node, attempts, exit } => {
+                let exited = |attempt| (node, AgentMessage::Exited(attempt, exit));
+                let messages = attempts.into_iter().map(exited).collect();
+                self.router().shard(node).do_send(AgentBatch(messages));
             }
+            Command::Acknowledge(attempts) => self.router().acknowledge(&attempts),
+            #[cfg(test)]
+            Command::Sabotage => slice.jobs.push(crate::tests::impossible()),
             Command::Drained(reply) => {
                 let _ = reply.send(());
             }
@@ -275,11 +282,11 @@ impl Front {
 }
 
 impl Slice {
-    fn change_settings(&mut self, settings: &Arc<Settings>) {
+    fn change_settings(&mut self, settings: &Arc<Settings>, runner: Arc<Settings>) {
         self.jobs.push(JobMessage::Settings(Arc::clone(settings)));
         self.cluster.push(ClusterMessage::Settings(Arc::clone(settings)));
         self.scheduler.push(SchedulerMessage::Settings(Arc::clone(settings)));
-        self.runner.push(RunnerMessage::Settings(Arc::clone(settings)));
+        self.runner.push(RunnerMessage::Settings(runner));
         self.rebalancer.push(RebalancerMessage::Settings(Arc::clone(settings)));
     }
 }

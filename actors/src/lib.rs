@@ -5,9 +5,11 @@
 //! drains in slices, and reads a board that is written behind its back.
 
 mod agents;
+mod assignments;
 mod board;
 mod clock;
 mod commands;
+mod credit;
 mod doorbell;
 mod engine;
 mod executions;
@@ -22,7 +24,9 @@ mod snapshot;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
+mod work;
 
+pub use assignments::{Acknowledged, Assignment, Assignments, Order};
 pub use board::{Board, JobStatus, NodeStatus};
 pub use commands::{Command, ReplySender};
 pub use engine::{Engine, EngineError, EngineOptions, Port, ShutdownReport, Stopped};

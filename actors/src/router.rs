@@ -1,18 +1,20 @@
 //! Who is where: sends each batch of an outbox to the actor it is for.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use actix::{Addr, Message};
 use plimsoll_core::cluster_state::ClusterState;
-use plimsoll_core::id::NodeId;
+use plimsoll_core::id::{Attempt, NodeId};
 use plimsoll_core::job_state::JobState;
-use plimsoll_core::messages::{AgentMessage, HostMessage, NodeEvent, Outbox};
+use plimsoll_core::messages::{AgentMessage, HostMessage, JobMessage, NodeEvent, Outbox};
 use plimsoll_core::rebalancer::Rebalancer;
 use plimsoll_core::scheduler::Scheduler;
 use plimsoll_core::task_runner::TaskRunner;
 
 use crate::agents::{AgentBatch, AgentChange, AgentShard};
 use crate::board::Board;
+use crate::credit::CreditCount;
 use crate::front::{Front, HostBatch};
 use crate::shell::{Seated, Shell};
 
@@ -31,6 +33,8 @@ pub(crate) struct Router {
     pub(crate) front: Addr<Front>,
     pub(crate) shards: Vec<Addr<AgentShard>>,
     pub(crate) board: Arc<Board>,
+    /// Counts assignments, if the service carries them out itself.
+    pub(crate) credit: Option<RefCell<CreditCount>>,
 }
 
 impl Router {
@@ -44,12 +48,31 @@ impl Router {
         if !host.is_empty() {
             self.front.do_send(HostBatch(host));
         }
+        self.watch_credit(&jobs);
         send(&self.cluster, cluster);
         send(&self.jobs, jobs);
         send(&self.scheduler, scheduler);
         send(&self.runner, runner);
         send(&self.rebalancer, rebalancer);
         self.send_to_agents(agents);
+    }
+
+    /// Passes credit on that came back because attempts ended.
+    fn watch_credit(&self, messages: &[JobMessage]) {
+        self.change_credit(|credit| credit.watch(messages));
+    }
+
+    /// The service has taken these assignments over.
+    pub(crate) fn acknowledge(&self, attempts: &[Attempt]) {
+        self.change_credit(|credit| credit.acknowledge(attempts));
+    }
+
+    fn change_credit(&self, change: impl FnOnce(&mut CreditCount) -> bool) {
+        let Some(credit) = &self.credit else { return };
+        let mut credit = credit.borrow_mut();
+        if change(&mut credit) {
+            self.scheduler.do_send(Batch(vec![credit.message()]));
+        }
     }
 
     fn send_to_agents(&self, messages: Vec<(NodeId, AgentMessage)>) {

@@ -17,8 +17,9 @@ use plimsoll_core::machine::Machine;
 use plimsoll_core::messages::Outbox;
 use plimsoll_core::rebalancer::Rebalancer;
 use plimsoll_core::scheduler::Scheduler;
+use plimsoll_core::settings::Settings;
 use plimsoll_core::task_runner::TaskRunner;
-use plimsoll_core::time::Time;
+use plimsoll_core::time::{Span, Time};
 use plimsoll_core::turn_log::{MachineName, TurnRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -36,7 +37,25 @@ pub(crate) struct Common {
     pub(crate) router: Rc<OnceCell<Router>>,
     pub(crate) fatal: Fatal,
     pub(crate) recorder: Option<Arc<Recorder>>,
+    /// The service carries out the assignments itself.
+    pub(crate) decide_only: bool,
 }
+
+impl Common {
+    /// The settings for the TaskRunner: a service that runs the work itself answers when it can, so
+    /// only the run deadline applies to it.
+    pub(crate) fn runner_settings(&self, settings: &Arc<Settings>) -> Arc<Settings> {
+        if !self.decide_only {
+            return Arc::clone(settings);
+        }
+        let mut patient = Settings::clone(settings);
+        (patient.deadlines.dispatch, patient.deadlines.stop) = (FOREVER, FOREVER);
+        Arc::new(patient)
+    }
+}
+
+/// Longer than any runtime lives.
+const FOREVER: Span = Span::from_whole_seconds(1_000_000_000_000);
 
 /// What can be said to a machine in a shell.
 pub(crate) trait Talk: Clone + Send + Serialize + DeserializeOwned + Debug + Unpin + 'static {}

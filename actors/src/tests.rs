@@ -1,1 +1,158 @@
 //! The engine from outside: what no single part can show.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::System;
+use plimsoll_core::id::{Attempt, GroupId, JobId, NodeId, Slot, TaskId};
+use plimsoll_core::messages::{Answer, JobEvent, JobMessage, Released};
+use plimsoll_core::outcome::Outcome;
+use plimsoll_core::plan::{self, Happening, Scenario, ScenarioEvent, ScenarioJob};
+use plimsoll_core::resources::{KindId, Resources};
+use plimsoll_core::settings::{Settings, WindowSettings};
+use plimsoll_core::spec::{JobSpec, NodeSpec};
+use plimsoll_core::time::{Span, Time};
+use plimsoll_core::turn_log::MachineName;
+use tokio::sync::oneshot;
+
+use crate::engine::wire_here;
+use crate::{BoxFuture, Command, Engine, EngineOptions, Event, Executor, PushError, TaskContext, TaskError};
+
+const SLOT: KindId = KindId(0);
+
+struct Nothing;
+
+impl Executor for Nothing {
+    fn run(&self, _: TaskContext) -> BoxFuture<Result<(), TaskError>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+fn options(executor: Option<Arc<dyn Executor>>, settings: Settings) -> EngineOptions {
+    EngineOptions {
+        settings,
+        executor,
+        assignment_window: 100,
+        lane_capacity: 64,
+        agent_shards: 1,
+        worker_threads: 1,
+        stop_grace: Duration::from_millis(50),
+        recorder: None,
+        restore: None,
+    }
+}
+
+fn node(name: &str, slots: i64) -> Box<NodeSpec> {
+    Box::new(NodeSpec::new(name, Resources::of(SLOT, slots)))
+}
+
+fn bag(name: &str, tasks: u32) -> JobSpec {
+    JobSpec::bag(name, tasks, Resources::of(SLOT, 1))
+}
+
+/// An end of something that never began.
+pub(crate) fn impossible() -> JobMessage {
+    let task = TaskId { group: GroupId::new(JobId(1), 0), role: 0, index: 0 };
+    let attempt = Attempt { task, number: 1, slot: Slot(7) };
+    JobMessage::Released(vec![Released { attempt, node: NodeId(0), outcome: Outcome::Completed }])
+}
+
+/// Goal: a panic in a machine's step stops the runtime, says which turn did it, and nobody hangs.
+#[test]
+fn a_panic_in_a_machine_stops_everything_and_explains_itself() {
+    let engine = Engine::start(options(Some(Arc::new(Nothing)), Settings::default())).expect("it starts");
+    let port = engine.port().clone();
+    port.push(Command::Sabotage).expect("there is room");
+    let (reply, answer) = oneshot::channel();
+    // Either the lane is closed by now or the answer never comes; in neither case does it hang.
+    if port.push(Command::Submit(Arc::new(bag("late", 1)), reply)).is_ok() {
+        assert!(answer.blocking_recv().is_err());
+    }
+    while !port.is_stopped() {
+        std::thread::yield_now();
+    }
+    let cause = port.stopped().cause.expect("the cause is known");
+    assert_eq!(cause.machine, MachineName::JobState);
+    assert!(cause.message.contains("what is released was committed"), "{}", cause.message);
+    assert!(cause.turn.contains("Released"), "{}", cause.turn);
+    let (reply, _) = oneshot::channel();
+    assert!(matches!(port.push(Command::Cancel(JobId(1), reply)), Err(PushError::Closed(_))));
+    let report = engine.stop(Duration::from_secs(5));
+    assert!(report.threads_joined);
+}
+
+/// Goal: the shells add nothing and lose nothing. Method: one scenario through the real shells on a
+/// paused clock and through the world; the decisions, their order and their times are the same.
+#[test]
+fn the_shells_decide_what_the_world_decides() {
+    let window =
+        WindowSettings { gap: Span::from_millis(50), cap: Span::from_millis(1_000), adaptive: false };
+    let settings = Settings { window, ..Settings::default() };
+    let arrivals: Vec<(u64, &str, u32)> =
+        vec![(0, "a", 3), (20, "b", 2), (45, "c", 1), (200, "d", 2), (230, "e", 4), (900, "f", 1)];
+    let expected = decisions_of_the_world(&settings, &arrivals);
+    let found = decisions_of_the_shells(settings, &arrivals);
+    assert_eq!(found, expected);
+    assert!(expected.len() >= 8, "the scenario decides something: {expected:?}");
+}
+
+/// Job number, task, node, and when, in microseconds.
+type Decisions = Vec<(u64, u32, u32, u64)>;
+
+const NODES: [(&str, i64); 3] = [("n0", 3), ("n1", 2), ("n2", 4)];
+
+fn decisions_of_the_world(settings: &Settings, arrivals: &[(u64, &str, u32)]) -> Decisions {
+    let event = |(at, name, tasks): &(u64, &str, u32)| {
+        let job = ScenarioJob { spec: bag(name, *tasks), submitted: Time(at * 1_000) };
+        ScenarioEvent { at: Time(at * 1_000), what: Happening::Submit(Box::new(job)) }
+    };
+    let scenario = Scenario {
+        settings: settings.clone(),
+        nodes: NODES.iter().map(|(name, slots)| *node(name, *slots)).collect(),
+        events: arrivals.iter().map(event).collect(),
+        ..Scenario::default()
+    };
+    let report = plan::run(&scenario).expect("a good scenario");
+    let number = |job: &str| arrivals.iter().position(|(_, name, _)| *name == job).expect("known") as u64 + 1;
+    let node = |name: &str| NODES.iter().position(|(known, _)| *known == name).expect("known") as u32;
+    let decisions = report.decisions.iter();
+    decisions
+        .map(|one| (number(&one.job), one.task, node(&one.node), (one.at * 1e6).round() as u64))
+        .collect()
+}
+
+fn decisions_of_the_shells(settings: Settings, arrivals: &[(u64, &str, u32)]) -> Decisions {
+    let paused = || {
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("one")
+    };
+    let workers = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().expect("one");
+    let system = System::with_tokio_rt(paused);
+    let decisions = system.block_on(async {
+        let port = wire_here(options(None, settings), workers.handle().clone());
+        let mut events = port.subscribe(1_000).expect("there is room");
+        for (name, slots) in NODES {
+            let (reply, answer) = oneshot::channel();
+            port.push(Command::AddNode(node(name, slots), reply)).expect("there is room");
+            assert!(matches!(answer.await, Ok(Answer::Node(_))));
+        }
+        let origin = tokio::time::Instant::now() - Duration::from_micros(port.now().0);
+        for (at, name, tasks) in arrivals {
+            tokio::time::sleep_until(origin + Duration::from_millis(*at)).await;
+            let (reply, answer) = oneshot::channel();
+            port.push(Command::Submit(Arc::new(bag(name, *tasks)), reply)).expect("there is room");
+            assert!(matches!(answer.await, Ok(Answer::Accepted(_))));
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let mut decisions = Vec::new();
+        while let Some(batch) = events.try_next() {
+            for event in batch.events.iter() {
+                if let Event::Job(JobEvent::Bound { attempt, node, at }) = event {
+                    decisions.push((attempt.task.job().0, attempt.task.index, node.0, at.0));
+                }
+            }
+        }
+        decisions
+    });
+    workers.shutdown_background();
+    decisions
+}

@@ -29,6 +29,8 @@ pub enum Reason {
     Window { closes: Time },
     /// Members of the group still have to end before it can start again as a whole.
     Stopping { live: u64 },
+    /// The host has not dealt with earlier assignments yet.
+    NoCredit,
     /// No node has room now.
     NoRoom(NoRoom),
     /// No node could take it even if it were empty.
@@ -67,6 +69,9 @@ impl fmt::Display for Explanation {
             }
             Reason::Stopping { live } => {
                 write!(f, "{tasks}: {live} members of the group must end before it starts again")
+            }
+            Reason::NoCredit => {
+                write!(f, "{tasks}: the host has not dealt with earlier assignments yet")
             }
             Reason::NoRoom(room) => write!(f, "{tasks}: no node has room now ({room})"),
             Reason::NeverFits(room) => {

@@ -28,6 +28,8 @@ pub enum Mutation {
     MissWindowClose,
     /// The Scheduler skips the withdrawal when nothing of the group waits.
     SkipWithdrawal,
+    /// The Scheduler forgets what was to be looked at when credit ran out.
+    ForgetStarved,
     /// JobState does not queue a lost task again.
     LoseReturnedTask,
     /// JobState leaves the rest of an atomic group running when a member is lost.

@@ -73,10 +73,9 @@ impl ClusterState {
         if mutation::active(Mutation::SkipVersionCheck) {
             return true;
         }
-        let free = node.free();
         node.version == placement.version
-            && (adopted || (node.takes_work() && !free.has_negative()))
-            && shape.request.fits_in(&free)
+            && (adopted || (node.takes_work() && !node.deficit()))
+            && node.has_room_for(&shape.request)
     }
 }
 

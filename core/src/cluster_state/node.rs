@@ -81,7 +81,12 @@ impl Node {
 
     /// Whether more is held than the node can hold since its capacity shrank.
     pub fn deficit(&self) -> bool {
-        self.free().has_negative()
+        !self.used.fits_in(&self.capacity)
+    }
+
+    /// Whether every requested amount is free.
+    pub fn has_room_for(&self, request: &Resources) -> bool {
+        request.iter().all(|(kind, amount)| amount <= self.capacity.get(kind) - self.used.get(kind))
     }
 
     /// Live attempts on the node.

@@ -5,6 +5,8 @@
 //! entry walks to the root and stops where nothing changes. Entries are addressed by a dense
 //! index; ties between equal keys go to the smaller index.
 
+use std::ops::ControlFlow;
+
 /// See the module documentation. `K::MAX`-like "absent" is stated by the caller as `absent`.
 #[derive(Clone, Debug)]
 pub struct FitTree<K> {
@@ -15,6 +17,25 @@ pub struct FitTree<K> {
     leaves: usize,
     keys: Vec<K>,
     vectors: Vec<i64>,
+}
+
+/// A present entry in the hands of whoever sweeps over the tree.
+#[derive(Debug)]
+pub struct Swept<'a, K> {
+    absent: K,
+    key: &'a mut K,
+    vector: &'a mut [i64],
+}
+
+impl<K: Copy + Ord> Swept<'_, K> {
+    /// Changes the entry. Components beyond the end of `vector` are zero.
+    pub fn set(&mut self, key: K, vector: &[i64]) {
+        assert!(key < self.absent, "the absent key is reserved");
+        *self.key = key;
+        let given = vector.len().min(self.vector.len());
+        self.vector[..given].copy_from_slice(&vector[..given]);
+        self.vector[given..].fill(0);
+    }
 }
 
 /// The vector of an absent entry: nothing fits into it.
@@ -59,13 +80,9 @@ impl<K: Copy + Ord> FitTree<K> {
 
     /// Enters or changes an entry. Components beyond the end of `vector` are zero.
     pub fn set(&mut self, index: usize, key: K, vector: &[i64]) {
-        assert!(key < self.absent, "the absent key is reserved");
         self.grow_to_hold(index);
         let leaf = self.leaves + index;
-        self.keys[leaf] = key;
-        for component in 0..self.width {
-            self.vectors[leaf * self.width + component] = vector.get(component).copied().unwrap_or(0);
-        }
+        self.entry(leaf).set(key, vector);
         self.update_ancestors(leaf);
     }
 
@@ -110,6 +127,46 @@ impl<K: Copy + Ord> FitTree<K> {
             }
         }
         found
+    }
+
+    /// Shows the present entries with a key below `bound` and a vector of at least `wanted`, by
+    /// index, until `visit` breaks off. What it changes about them is in the tree afterwards: many
+    /// entries in one sweep cost a few steps each, where each on its own would walk to the root.
+    pub fn sweep(
+        &mut self,
+        wanted: &[i64],
+        bound: K,
+        mut visit: impl FnMut(usize, Swept<'_, K>) -> ControlFlow<()>,
+    ) {
+        assert!(wanted.len() <= self.width, "the tree is as wide as the widest question");
+        // What breaks the sweep off is known to the visitor.
+        let _ = self.sweep_below(1, wanted, bound.min(self.absent), &mut visit);
+    }
+
+    fn sweep_below(
+        &mut self,
+        node: usize,
+        wanted: &[i64],
+        bound: K,
+        visit: &mut impl FnMut(usize, Swept<'_, K>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        if self.keys[node] >= bound || !self.has_room(node, wanted) {
+            return ControlFlow::Continue(());
+        }
+        if node >= self.leaves {
+            return visit(node - self.leaves, self.entry(node));
+        }
+        let mut flow = self.sweep_below(2 * node, wanted, bound, visit);
+        if flow.is_continue() {
+            flow = self.sweep_below(2 * node + 1, wanted, bound, visit);
+        }
+        self.update(node);
+        flow
+    }
+
+    fn entry(&mut self, leaf: usize) -> Swept<'_, K> {
+        let vector = &mut self.vectors[leaf * self.width..][..self.width];
+        Swept { absent: self.absent, key: &mut self.keys[leaf], vector }
     }
 
     fn search(&self, node: usize, wanted: &[i64], best: &mut Option<(K, usize)>) {
@@ -242,6 +299,39 @@ mod tests {
         }
         assert_eq!(tree.first_fit(&[1]), Some(3));
         assert_eq!(tree.min_index(), Some(3));
+    }
+
+    proptest! {
+        /// Goal: a sweep shows what a scan would, and leaves the tree as if each change came alone.
+        #[test]
+        fn a_sweep_is_many_changes_at_once(
+            entries in prop::collection::vec(prop::option::of((0u64..6, 0i64..5)), 1..40),
+            bound in 0u64..8,
+            wanted in 0i64..5,
+            most in 1usize..10,
+        ) {
+            let mut tree = FitTree::new(u64::MAX, 1);
+            for (index, entry) in entries.iter().enumerate() {
+                entry.iter().for_each(|(key, room)| tree.set(index, *key, &[*room]));
+            }
+            let mut alone = tree.clone();
+            let present = |(index, entry): (usize, &Option<(u64, i64)>)| entry.map(|entry| (index, entry));
+            let fits = |(_, (key, room)): &(usize, (u64, i64))| *key < bound && *room >= wanted;
+            let expected: Vec<(usize, (u64, i64))> =
+                entries.iter().enumerate().filter_map(present).filter(fits).take(most).collect();
+            let mut visited = Vec::new();
+            tree.sweep(&[wanted], bound, |index, mut entry| {
+                let (key, room) = entries[index].expect("only present entries are shown");
+                entry.set(key + 1, &[room - 1]);
+                visited.push((index, (key, room)));
+                if visited.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            for (index, (key, room)) in &expected {
+                alone.set(*index, key + 1, &[room - 1]);
+            }
+            prop_assert_eq!(visited, expected);
+            prop_assert_eq!((tree.keys, tree.vectors), (alone.keys, alone.vectors));
+        }
     }
 
     #[test]

@@ -42,6 +42,12 @@ pub enum SchedulerMessage {
     Gate {
         open: bool,
     },
+    /// From the host that carries out the assignments itself: so many placements may be made in all,
+    /// `window` more than it has dealt with.
+    Credit {
+        granted: u64,
+        window: u64,
+    },
     Settings(Arc<Settings>),
     /// From the host: why does this group wait?
     Explain {

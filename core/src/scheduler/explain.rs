@@ -31,6 +31,9 @@ impl Scheduler {
         } else if let Some(window) = self.shapes.get(role.shape).window {
             return Reason::Window { closes: window.closes };
         }
+        if self.is_starved() {
+            return Reason::NoCredit;
+        }
         // The hardest role speaks for the group: the one for which the fewest nodes would do.
         let mut reasons: Vec<NoRoom> = waiting_roles().map(|role| self.no_room(&role.spec)).collect();
         reasons.sort_by_key(|room| room.nodes - room.too_small);

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use crate::id::{GroupId, NodeId};
 use crate::resources::Resources;
 
+use super::credit;
 use super::nodes::Nodes;
 use super::packing::{self, Demand};
-use super::plan::{Bind, Turn, bind};
+use super::plan::{Bind, Served, Turn, bind};
 use super::queue::Entry;
 use super::shapes::{ShapeId, ShapeKey};
 use super::{Scheduler, groups};
@@ -54,13 +55,18 @@ impl Scheduler {
     }
 
     /// Places every waiting task of an atomic group, or nothing.
-    pub(super) fn place_gang(&mut self, id: GroupId, turn: &mut Turn) -> bool {
+    pub(super) fn place_gang(&mut self, id: GroupId, turn: &mut Turn) -> Served {
         let group = groups::find(&self.jobs, id).expect("a queued group is there");
         let waiting: Vec<usize> =
             (0..group.roles.len()).filter(|role| group.roles[*role].waiting() > 0).collect();
         let requests: Vec<&Resources> = waiting.iter().map(|role| &group.roles[*role].spec.request).collect();
         let order: Vec<usize> = role_order(&requests).into_iter().map(|index| waiting[index]).collect();
-        let Some(nodes) = self.take_room(id, &order) else { return false };
+        let tasks = group.waiting();
+        if !self.has_credit(tasks) {
+            return Served::NoCredit;
+        }
+        let Some(nodes) = self.take_room(id, &order) else { return Served::NoRoom };
+        credit::spend(&mut self.credit, tasks);
         let group = groups::find_mut(&mut self.jobs, id).expect("a queued group is there");
         let shape = group.gang.take().expect("a queued gang knows its shape");
         self.shapes.get_mut(shape).queue.tasks -= group.waiting();
@@ -77,7 +83,7 @@ impl Scheduler {
                 turn.bind_last_to_next();
             }
         }
-        true
+        Served::All
     }
 
     /// Takes room for every waiting task of these roles, or for none of them: first each task on

@@ -56,6 +56,10 @@ pub(super) fn find_mut(jobs: &mut Paged<JobView>, id: GroupId) -> Option<&mut Gr
 impl JobView {
     pub(super) fn insert(&mut self, index: usize, group: GroupView) {
         if self.groups.len() <= index {
+            if self.groups.is_empty() {
+                // Most jobs have one group: they pay for no more.
+                self.groups.reserve_exact(index + 1);
+            }
             self.groups.resize_with(index + 1, || None);
         }
         assert!(self.groups[index].is_none(), "a group arrives once");

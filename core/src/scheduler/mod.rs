@@ -9,6 +9,7 @@
 //! each task goes to the node with the fewest tasks among those that have room.
 
 mod check;
+mod credit;
 mod explain;
 mod gangs;
 mod groups;
@@ -39,6 +40,7 @@ use crate::spec::Start;
 use crate::time::Time;
 
 pub use check::Startable;
+use credit::Credit;
 use groups::{GroupView, JobView, RoleView};
 use live::LiveTable;
 use nodes::Nodes;
@@ -55,6 +57,7 @@ pub struct Scheduler {
     live: LiveTable,
     last_plan: u64,
     gate_open: bool,
+    credit: Option<Credit>,
 }
 
 impl Scheduler {
@@ -68,6 +71,7 @@ impl Scheduler {
             live: LiveTable::default(),
             last_plan: 0,
             gate_open: false,
+            credit: None,
         }
     }
 
@@ -308,6 +312,7 @@ impl Scheduler {
                 continue;
             }
             node.into_iter().for_each(|node| turn.touch(node));
+            self.refund_credit();
             let id = attempt.task.group;
             let group = self.group_mut(id).expect("a group outlives its attempts");
             if !group.withdrawn {
@@ -318,6 +323,7 @@ impl Scheduler {
                 groups.push(id);
             }
         }
+        self.serve_starved(turn);
         for id in groups {
             for shape in self.requeue_at_once(id) {
                 self.shapes.move_to(shape, Place::Open, &self.jobs);
@@ -378,6 +384,7 @@ impl Scheduler {
             }
             SchedulerMessage::Committed { plan } => debug_assert!(plan <= self.last_plan),
             SchedulerMessage::Conflict(attempts) => self.conflict(attempts, turn),
+            SchedulerMessage::Credit { granted, window } => self.grant(granted, window, turn),
             SchedulerMessage::Gate { open } => self.gate_open = open,
             SchedulerMessage::Settings(settings) => self.change_settings(settings),
             SchedulerMessage::Explain { ticket, group } => match self.explain(group) {

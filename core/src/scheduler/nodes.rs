@@ -147,12 +147,11 @@ impl Nodes {
 
     fn change(&mut self, id: NodeId, change: impl FnOnce(&mut NodeEntry)) {
         let entry = self.entries[id.index()].as_mut().expect("the caller has seen the node");
-        let before = entry.free.clone();
         let was_indexed = entry.takes_work();
-        change(entry);
         if was_indexed {
-            add(&mut self.open_free, &before, -1);
+            add(&mut self.open_free, &entry.free, -1);
         }
+        change(entry);
         if entry.takes_work() {
             add(&mut self.open_free, &entry.free, 1);
             self.index.set(id.index(), key(id, entry.tasks), entry.free.amounts());

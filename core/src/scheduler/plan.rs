@@ -10,6 +10,7 @@ use crate::spec::ShapeSpec;
 use crate::time::Time;
 
 use super::Scheduler;
+use super::credit;
 use super::groups::{self, GroupView};
 use super::live::LiveTable;
 use super::nodes::Nodes;
@@ -38,6 +39,14 @@ pub(super) struct Adoption {
     pub(super) node: NodeId,
     pub(super) first: u32,
     pub(super) tasks: u32,
+}
+
+/// What came of serving the head of a shape.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Served {
+    All,
+    NoRoom,
+    NoCredit,
 }
 
 /// The first waiting shape for which a node has room. Shapes in order of arrival, then nodes by
@@ -123,15 +132,25 @@ impl Scheduler {
             match (self.shapes.first_open(), near) {
                 (None, None) => break,
                 (Some((order, shape)), near) if near.is_none_or(|near| order <= near.order) => {
-                    self.serve_anywhere(shape, turn);
+                    if self.serve_anywhere(shape, turn) == Served::NoCredit {
+                        break;
+                    }
                 }
                 (_, near) => {
                     candidates.pop();
                     let near = near.expect("the other arms cover its absence");
-                    self.serve_on_node(near, turn);
+                    if self.serve_on_node(near, turn) == Served::NoCredit {
+                        candidates.push(Reverse(near));
+                        break;
+                    }
                     candidates.extend(self.candidate(near.node).map(Reverse));
                 }
             }
+        }
+        let unserved: Vec<NodeId> = candidates.into_iter().map(|Reverse(candidate)| candidate.node).collect();
+        if !unserved.is_empty() || self.shapes.first_open().is_some() {
+            // Credit ran out. Whoever is next waits too: credit is used in order.
+            self.starve(unserved);
         }
         self.shapes.unpark(&self.jobs);
     }
@@ -142,50 +161,59 @@ impl Scheduler {
         Some(Candidate { order, shape, tasks: entry.tasks, node })
     }
 
-    fn serve_anywhere(&mut self, shape: ShapeId, turn: &mut Turn) {
+    fn serve_anywhere(&mut self, shape: ShapeId, turn: &mut Turn) -> Served {
         let entry = self.shapes.head(shape, &self.jobs).expect("an open shape has something waiting");
         let is_gang = matches!(self.shapes.get(shape).key, ShapeKey::Gang(_));
-        let all_placed = match is_gang {
+        let served = match is_gang {
             false => self.place_role(entry, turn),
             true => self.place_gang(entry.group, turn),
         };
-        let place = if all_placed { Place::Open } else { Place::Parked };
+        let place = if served == Served::NoRoom { Place::Parked } else { Place::Open };
         self.shapes.move_to(shape, place, &self.jobs);
-        if is_gang && all_placed {
+        if is_gang && served == Served::All {
             self.shapes.release(shape);
         }
+        served
     }
 
-    /// Places the waiting tasks of a role, each on the node with the fewest tasks that has room;
-    /// false if one found none.
-    fn place_role(&mut self, entry: Entry, turn: &mut Turn) -> bool {
+    /// Places the waiting tasks of a role, each on the node with the fewest tasks that has room.
+    fn place_role(&mut self, entry: Entry, turn: &mut Turn) -> Served {
         let group = groups::find_mut(&mut self.jobs, entry.group).expect("a queued group is there");
         let role = usize::from(entry.role);
         turn.continue_part(entry, &group.roles[role].spec);
         let queue = &mut self.shapes.get_mut(group.roles[role].shape).queue;
         while group.roles[role].queued > 0 {
-            let Some(node) = self.nodes.first_fit(&group.roles[role].spec.request) else { return false };
+            let Some(node) = self.nodes.first_fit(&group.roles[role].spec.request) else {
+                return Served::NoRoom;
+            };
+            if !credit::spend(&mut self.credit, 1) {
+                return Served::NoCredit;
+            }
             queue.tasks -= 1;
             let (index, number) = group.roles[role].take_queued();
             self.nodes.take(node, &group.roles[role].spec.request);
             bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number, node }, turn);
         }
-        true
+        Served::All
     }
 
     /// Places one task of the candidate's shape on the candidate's node, if both are as they were.
-    fn serve_on_node(&mut self, candidate: Candidate, turn: &mut Turn) {
+    fn serve_on_node(&mut self, candidate: Candidate, turn: &mut Turn) -> Served {
         let Candidate { order, shape, tasks, node } = candidate;
         let unchanged = self.nodes.get(node).is_some_and(|entry| entry.tasks == tasks)
             && self.shapes.is_indexed(shape, order);
         if !unchanged {
-            return;
+            return Served::All;
         }
         if let ShapeKey::Gang(_) = self.shapes.get(shape).key {
             // A gang needs more than this node. One that still collects waits for its window.
             let collecting = self.shapes.get(shape).window.is_some();
             let place = if collecting { Place::Parked } else { Place::Open };
-            return self.shapes.move_to(shape, place, &self.jobs);
+            self.shapes.move_to(shape, place, &self.jobs);
+            return Served::All;
+        }
+        if !credit::spend(&mut self.credit, 1) {
+            return Served::NoCredit;
         }
         let entry = self.shapes.head(shape, &self.jobs).expect("an indexed shape has something waiting");
         self.shapes.get_mut(shape).queue.tasks -= 1;
@@ -196,6 +224,7 @@ impl Scheduler {
         self.nodes.take(node, &role.spec.request);
         bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number, node }, turn);
         self.shapes.settle(shape, &self.jobs);
+        Served::All
     }
 
     /// Enters tasks that run already where they are.

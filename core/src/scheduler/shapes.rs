@@ -266,6 +266,17 @@ impl Shapes {
         self.index.key(id.0 as usize) == Some(order)
     }
 
+    /// Shapes that are open.
+    pub(super) fn open(&self) -> Vec<ShapeId> {
+        self.open.iter().map(|(_, id)| *id).collect()
+    }
+
+    /// Whether a shape of this id waits for room.
+    pub(super) fn waits_for_room(&self, id: ShapeId) -> bool {
+        let shape = self.entries.get(id.0 as usize).and_then(Option::as_ref);
+        shape.is_some_and(|shape| shape.place == Place::Indexed && shape.window.is_none())
+    }
+
     /// Ends a turn: what was tried in vain waits for room again.
     pub(super) fn unpark(&mut self, jobs: &Paged<JobView>) {
         for id in std::mem::take(&mut self.parked) {

@@ -11,11 +11,12 @@ use crate::codec;
 use crate::explanation::Reason;
 use crate::id::JobId;
 use crate::machine::Broken;
+use crate::messages::{HostMessage, JobEvent, SchedulerMessage};
 use crate::scheduler::Startable;
 use crate::time::{Span, Time};
 
 use super::faults::{Fault, Troublemaker, report_heartbeats};
-use super::links::{Link, Party};
+use super::links::{Batch, Link, Party};
 use super::workload::{self, Chance};
 use super::world::World;
 
@@ -99,6 +100,9 @@ pub(super) struct Run<'a> {
     trouble: Troublemaker,
     report: RunReport,
     trace: Option<&'a mut dyn FnMut(TraceLine)>,
+    /// The host takes so many assignments at a time, if it carries them out itself.
+    credit_window: Option<u64>,
+    bound: u64,
     /// Draws the moments at which machines are turned into bytes and back.
     pub(super) restores: Option<Rng>,
 }
@@ -113,6 +117,7 @@ impl Run<'_> {
         for _ in 0..rng.usize(1..=5) {
             trouble.add_node(&mut world);
         }
+        let credit_window = (rng.u8(0..4) == 0).then(|| rng.u64(1..8));
         let report = RunReport {
             seed,
             steps: 0,
@@ -122,7 +127,11 @@ impl Run<'_> {
             seconds: 0.0,
             digest: 0xcbf2_9ce4_8422_2325,
         };
-        Run { seed, rng, world, behaviour, trouble, report, trace: None, restores: None }
+        let (trace, restores, bound) = (None, None, 0);
+        let mut run =
+            Run { seed, rng, world, behaviour, trouble, report, trace, credit_window, bound, restores };
+        run.grant_credit();
+        run
     }
 
     /// Runs to the end, with panics turned into failures that carry the seed.
@@ -164,7 +173,11 @@ impl Run<'_> {
                 self.trouble.apply(&fault, &mut self.world);
                 Ok(())
             }
-            6..=7 => {
+            6 => {
+                self.grant_credit();
+                Ok(())
+            }
+            7 => {
                 report_heartbeats(&mut self.world);
                 Ok(())
             }
@@ -214,7 +227,8 @@ impl Run<'_> {
         }
         self.restore_now_and_then(to);
         let result = self.world.deliver(to, links, &mut self.behaviour);
-        self.world.take_host_messages();
+        let bound = |message: &HostMessage| matches!(message, HostMessage::Job(JobEvent::Bound { .. }));
+        self.bound += self.world.take_host_messages().iter().filter(|message| bound(message)).count() as u64;
         let outbox = self.world.last_outbox().expect("outboxes are kept");
         let bytes =
             codec::encode(outbox).map_err(|error| self.failure(FailureKind::Panic, error.to_string()))?;
@@ -222,6 +236,14 @@ impl Run<'_> {
             self.report.digest = (self.report.digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
         result.map_err(|broken| self.broken(broken))
+    }
+
+    /// The host has dealt with everything it was given so far.
+    fn grant_credit(&mut self) {
+        if let Some(window) = self.credit_window {
+            let credit = SchedulerMessage::Credit { granted: self.bound + window, window };
+            self.world.tell(Party::Scheduler, Batch::Scheduler(vec![credit]));
+        }
     }
 
     /// Turns the machine that is about to move into bytes and back. Nobody must be able to tell.
@@ -272,6 +294,10 @@ impl Run<'_> {
             }
             self.report.quiescent_checks += 1;
             self.world.check_quiescent().map_err(|broken| self.broken(broken))?;
+            if self.world.scheduler.is_starved() {
+                self.grant_credit();
+                continue;
+            }
             // Heartbeats are heard once at each moment; a sweep takes its time.
             if heartbeats_at != Some(self.world.now) {
                 heartbeats_at = Some(self.world.now);

@@ -6,7 +6,7 @@ use super::run::run;
 
 const SEEDS_MAX: u64 = 400;
 
-const ALL: [Mutation; 17] = [
+const ALL: [Mutation; 18] = [
     Mutation::DropRelease,
     Mutation::SkipVersionCheck,
     Mutation::ChargeTwice,
@@ -19,6 +19,7 @@ const ALL: [Mutation; 17] = [
     Mutation::KeepChargeOnConflict,
     Mutation::MissWindowClose,
     Mutation::SkipWithdrawal,
+    Mutation::ForgetStarved,
     Mutation::LoseReturnedTask,
     Mutation::KeepBrokenGroup,
     Mutation::IgnoreSession,

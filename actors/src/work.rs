@@ -1,0 +1,103 @@
+//! Who carries out what the agents want: the runtime's own executor, or the service.
+
+use std::sync::Arc;
+
+use actix::Addr;
+use plimsoll_core::id::{Attempt, NodeId};
+use plimsoll_core::outcome::{Exit, Phase};
+use plimsoll_core::spec::JobSpec;
+
+use crate::agents::AgentShard;
+use crate::assignments::{AssignmentQueue, Order};
+use crate::executions::Executions;
+
+pub(crate) enum Work {
+    Run(Executions),
+    Assign(Arc<AssignmentQueue>),
+}
+
+/// What came of starting an execution.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Started {
+    Running(Phase),
+    /// It was over at once.
+    Over(Exit),
+}
+
+impl Work {
+    pub(crate) fn start(
+        &mut self,
+        node: NodeId,
+        attempt: Attempt,
+        spec: Option<Arc<JobSpec>>,
+        name: &Arc<str>,
+        shard: &Addr<AgentShard>,
+    ) -> Started {
+        match (self, spec) {
+            (_, None) => Started::Over(Exit::Lost),
+            (Work::Run(executions), Some(spec)) => executions.start(node, attempt, spec, name, shard),
+            (Work::Assign(queue), Some(spec)) => {
+                queue.push(Order::Start, attempt, spec, Arc::clone(name), node);
+                Started::Running(Phase::Waiting)
+            }
+        }
+    }
+
+    /// Tells an execution to end; the answer is its end, if it is over at once.
+    pub(crate) fn stop(
+        &mut self,
+        node: NodeId,
+        attempt: Attempt,
+        spec: Option<Arc<JobSpec>>,
+        name: &Arc<str>,
+    ) -> Option<Exit> {
+        match self {
+            Work::Run(executions) => {
+                executions.stop(node, attempt);
+                None
+            }
+            Work::Assign(queue) if queue.take_back(attempt) => Some(Exit::Stopped),
+            Work::Assign(queue) => {
+                queue.push(Order::Stop, attempt, spec?, Arc::clone(name), node);
+                None
+            }
+        }
+    }
+
+    pub(crate) fn stop_all(&mut self) {
+        if let Work::Run(executions) = self {
+            executions.stop_all();
+        }
+    }
+
+    /// Ends everything on a node without waiting for it.
+    pub(crate) fn abandon(&mut self, node: NodeId) {
+        match self {
+            Work::Run(executions) => executions.abandon(node),
+            Work::Assign(queue) => drop(queue.end_all(node)),
+        }
+    }
+
+    pub(crate) fn is_current(&self, node: NodeId, attempt: Attempt, serial: u64) -> bool {
+        match self {
+            Work::Run(executions) => executions.is_current(node, attempt, serial),
+            Work::Assign(_) => false,
+        }
+    }
+
+    /// Forgets an execution that has ended; true if it had been told to.
+    pub(crate) fn end(&mut self, node: NodeId, attempt: Attempt) -> bool {
+        match self {
+            Work::Run(executions) => executions.end(node, attempt),
+            Work::Assign(_) => false,
+        }
+    }
+
+    /// Executions that have not ended. What a service runs goes on without us.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Work::Run(executions) => executions.count(),
+            Work::Assign(_) => 0,
+        }
+    }
+}

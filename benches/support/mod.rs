@@ -1,0 +1,19 @@
+//! What both benchmarks stand on: options, the machines under measurement, and the report.
+
+pub mod machines;
+pub mod options;
+pub mod report;
+
+pub use machines::Machines;
+pub use options::Options;
+pub use report::{Report, Table, Value};
+
+/// Nanoseconds per item.
+pub fn nanos_each(elapsed: std::time::Duration, items: u64) -> f64 {
+    elapsed.as_nanos() as f64 / items.max(1) as f64
+}
+
+/// Items per second at so many nanoseconds each.
+pub fn per_second(nanos_each: f64) -> f64 {
+    1e9 / nanos_each.max(f64::MIN_POSITIVE)
+}
