@@ -29,6 +29,11 @@
 
 #![warn(missing_docs)]
 
+/// The examples of the README compile and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod builder;
 mod config;
 mod error;
@@ -39,6 +44,8 @@ mod replay;
 mod runtime;
 pub mod scenario;
 mod specs;
+#[cfg(feature = "test-util")]
+pub mod test_util;
 
 pub use builder::{Builder, StartError};
 pub use config::Config;

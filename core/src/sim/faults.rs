@@ -87,13 +87,14 @@ impl Troublemaker {
             }
             Fault::UpdateNode(node) => self.update_node(world, *node),
             Fault::Cut(node) => {
-                world.cut.insert(*node);
-                if self.rng.bool() {
-                    tell_cluster(world, ClusterMessage::HeartbeatLost(*node));
+                // Its silence may be noticed at once, or only when it does not answer.
+                match self.rng.bool() {
+                    true => world.cut_off(*node),
+                    false => drop(world.cut.insert(*node)),
                 }
             }
-            Fault::Join(node) => join(world, *node),
-            Fault::CrashAgent(node) => crash_agent(world, *node),
+            Fault::Join(node) => world.join(*node),
+            Fault::CrashAgent(node) => world.crash_agent(*node),
             Fault::RepeatReport => self.repeat_report(world),
             Fault::Cancel(job) => {
                 let ticket = self.ticket();
@@ -163,7 +164,7 @@ impl Troublemaker {
     /// Mends everything: nodes answer, take work and have room again.
     pub(super) fn heal(&mut self, world: &mut World) {
         for node in world.cut.clone() {
-            join(world, node);
+            world.join(node);
         }
         if world.cluster.nodes().next().is_none() {
             self.add_node(world);
@@ -220,19 +221,28 @@ fn node_name(world: &World, node: NodeId) -> Option<String> {
     world.cluster.node(node).map(|node| node.name.clone())
 }
 
-fn join(world: &mut World, node: NodeId) {
-    world.cut.remove(&node);
-    tell_cluster(world, ClusterMessage::HeartbeatBack(node));
-}
+impl World {
+    /// Cuts a node off, and the host notices that it is silent.
+    pub fn cut_off(&mut self, node: NodeId) {
+        self.cut.insert(node);
+        tell_cluster(self, ClusterMessage::HeartbeatLost(node));
+    }
 
-/// The agent dies with its executions and begins anew. What it had said is still on its way.
-fn crash_agent(world: &mut World, node: NodeId) {
-    let Some(agent) = world.agents.get_mut(&node) else { return };
-    let mut out = Outbox::default();
-    *agent = NodeAgent::restarted(agent, &mut out);
-    world.executors.crash(node);
-    let (agent, executor) = (Party::Agent(node), Party::Executor(node));
-    world.queues.clear(Link { to: executor, from: agent });
-    world.queues.clear(Link { to: agent, from: executor });
-    world.pass_on(agent, out);
+    /// A node that was cut off is heard again.
+    pub fn join(&mut self, node: NodeId) {
+        self.cut.remove(&node);
+        tell_cluster(self, ClusterMessage::HeartbeatBack(node));
+    }
+
+    /// The agent dies with its executions and begins anew. What it had said is still on its way.
+    pub fn crash_agent(&mut self, node: NodeId) {
+        let Some(agent) = self.agents.get_mut(&node) else { return };
+        let mut out = Outbox::default();
+        *agent = NodeAgent::restarted(agent, &mut out);
+        self.executors.crash(node);
+        let (agent, executor) = (Party::Agent(node), Party::Executor(node));
+        self.queues.clear(Link { to: executor, from: agent });
+        self.queues.clear(Link { to: agent, from: executor });
+        self.pass_on(agent, out);
+    }
 }
