@@ -34,12 +34,10 @@ pub enum Mutation {
     LoseReturnedTask,
     /// JobState leaves the rest of an atomic group running when a member is lost.
     KeepBrokenGroup,
-    /// The TaskRunner believes reports of an agent's earlier session.
-    IgnoreSession,
+    /// The NodeAgent obeys a start that was meant for an earlier session.
+    ObeyOldSession,
     /// The TaskRunner reports a stop as done before the agent has confirmed it.
     ConfirmStopEarly,
-    /// The NodeAgent starts an attempt again that it already runs.
-    StartTwice,
 }
 
 #[cfg(not(test))]

@@ -45,11 +45,10 @@ impl NodeAgent {
     }
 
     fn start(&mut self, session: u64, attempt: Attempt, out: &mut Outbox) {
-        if session != self.session {
+        if session != self.session && !mutation::active(Mutation::ObeyOldSession) {
             return;
         }
-        let known = self.executions.contains_key(&attempt);
-        if !known || mutation::active(Mutation::StartTwice) {
+        if !self.executions.contains_key(&attempt) {
             self.executions.insert(attempt, false);
             out.executor.push((self.node, ExecutorMessage::Run(attempt)));
         }

@@ -6,7 +6,7 @@ use super::run::run;
 
 const SEEDS_MAX: u64 = 400;
 
-const ALL: [Mutation; 18] = [
+const ALL: [Mutation; 17] = [
     Mutation::DropRelease,
     Mutation::SkipVersionCheck,
     Mutation::ChargeTwice,
@@ -22,9 +22,8 @@ const ALL: [Mutation; 18] = [
     Mutation::ForgetStarved,
     Mutation::LoseReturnedTask,
     Mutation::KeepBrokenGroup,
-    Mutation::IgnoreSession,
+    Mutation::ObeyOldSession,
     Mutation::ConfirmStopEarly,
-    Mutation::StartTwice,
 ];
 
 #[test]

@@ -2,7 +2,6 @@
 
 use crate::id::{Attempt, NodeId};
 use crate::messages::{AgentMessage, AgentReport, ClusterMessage, Outbox};
-use crate::mutation::{self, Mutation};
 use crate::outcome::{Exit, Phase};
 use crate::time::Time;
 
@@ -20,7 +19,7 @@ impl TaskRunner {
         let current = self.agent_mut(node).session;
         match report {
             AgentReport::Hello if session > current => self.hello(node, session, out),
-            _ if session != current && !mutation::active(Mutation::IgnoreSession) => {}
+            _ if session != current => {}
             AgentReport::Hello => {}
             AgentReport::Reached(attempt, phase) => self.reached(now, attempt, phase, out),
             AgentReport::Finished(attempt, exit) => self.end(attempt, exit, out),
