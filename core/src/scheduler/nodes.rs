@@ -1,6 +1,8 @@
 //! The Scheduler's view of the nodes: what each offers, what the Scheduler has charged to it, and
 //! the index that finds the node with the fewest tasks among those with room.
 
+use std::ops::ControlFlow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::collections::{Chain, FitTree};
@@ -109,11 +111,35 @@ impl Nodes {
         });
     }
 
-    /// Chains an attempt to its node; the answer is the node's eligibility version.
-    pub(super) fn link(&mut self, id: NodeId, slot: Slot, live: &mut LiveTable) -> u64 {
-        let entry = self.entries[id.index()].as_mut().expect("work is bound to a node that is there");
-        live.link_node(&mut entry.attempts, slot);
-        entry.view.version
+    /// Takes room for up to `most` tasks, one on each node that has room and as few tasks as
+    /// `first`, the first fit, by id, and shows each to `bind`. Says for how many.
+    pub(super) fn take_level(
+        &mut self,
+        first: NodeId,
+        request: &Resources,
+        most: u32,
+        mut bind: impl FnMut(NodeId, &mut NodeEntry),
+    ) -> u32 {
+        let tasks = self.get(first).expect("the index named it").tasks;
+        let mut taken = 0;
+        self.index.sweep(request.amounts(), key(NodeId(0), tasks + 1), |index, mut place| {
+            let id = NodeId(index as u32);
+            let entry = self.entries[index].as_mut().expect("the index named it");
+            entry.free -= request;
+            entry.tasks += 1;
+            // What fits leaves nothing negative behind: the node stays in the index.
+            place.set(key(id, entry.tasks), entry.free.amounts());
+            bind(id, entry);
+            taken += 1;
+            if taken == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        add(&mut self.open_free, request, -i128::from(taken));
+        taken
+    }
+
+    /// A node to which an attempt is to be bound.
+    pub(super) fn entry_mut(&mut self, id: NodeId) -> &mut NodeEntry {
+        self.entries[id.index()].as_mut().expect("work is bound to a node that is there")
     }
 
     pub(super) fn unlink(&mut self, id: NodeId, slot: Slot, live: &mut LiveTable) {
@@ -181,8 +207,8 @@ fn key(id: NodeId, tasks: u32) -> u64 {
     u64::from(tasks) << u32::BITS | u64::from(id.0)
 }
 
-fn add(sums: &mut [i128], amounts: &Resources, sign: i128) {
+fn add(sums: &mut [i128], amounts: &Resources, times: i128) {
     for (sum, amount) in sums.iter_mut().zip(amounts.amounts()) {
-        *sum += sign * i128::from(*amount);
+        *sum += times * i128::from(*amount);
     }
 }

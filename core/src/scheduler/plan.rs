@@ -13,7 +13,7 @@ use super::Scheduler;
 use super::credit;
 use super::groups::{self, GroupView};
 use super::live::LiveTable;
-use super::nodes::Nodes;
+use super::nodes::{NodeEntry, Nodes};
 use super::queue::Entry;
 use super::shapes::{Place, ShapeId, ShapeKey};
 
@@ -180,19 +180,21 @@ impl Scheduler {
     fn place_role(&mut self, entry: Entry, turn: &mut Turn) -> Served {
         let group = groups::find_mut(&mut self.jobs, entry.group).expect("a queued group is there");
         let role = usize::from(entry.role);
-        turn.continue_part(entry, &group.roles[role].spec);
+        let spec = Arc::clone(&group.roles[role].spec);
+        turn.continue_part(entry, &spec);
         let queue = &mut self.shapes.get_mut(group.roles[role].shape).queue;
         while group.roles[role].queued > 0 {
-            let Some(node) = self.nodes.first_fit(&group.roles[role].spec.request) else {
-                return Served::NoRoom;
-            };
-            if !credit::spend(&mut self.credit, 1) {
+            let Some(first) = self.nodes.first_fit(&spec.request) else { return Served::NoRoom };
+            // Credit is asked for before a place is taken, so where it counts, one by one.
+            let most = if self.credit.is_some() { 1 } else { group.roles[role].queued };
+            if !credit::spend(&mut self.credit, u64::from(most)) {
                 return Served::NoCredit;
             }
-            queue.tasks -= 1;
-            let (index, number) = group.roles[role].take_queued();
-            self.nodes.take(node, &group.roles[role].spec.request);
-            bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number, node }, turn);
+            let placed = self.nodes.take_level(first, &spec.request, most, |node, on| {
+                let (index, number) = group.roles[role].take_queued();
+                bind_on(&mut self.live, on, group, Bind { entry, index, number, node }, turn);
+            });
+            queue.tasks -= u64::from(placed);
         }
         Served::All
     }
@@ -264,11 +266,16 @@ pub(super) fn bind(
     bind: Bind,
     turn: &mut Turn,
 ) {
+    bind_on(live, nodes.entry_mut(bind.node), group, bind, turn);
+}
+
+/// The same, for a caller who has the node at hand.
+fn bind_on(live: &mut LiveTable, on: &mut NodeEntry, group: &mut GroupView, bind: Bind, turn: &mut Turn) {
     let Bind { entry, index, number, node } = bind;
     let task = TaskId { group: entry.group, role: entry.role, index };
     let attempt = live.insert(task, number, node, turn.now);
     live.link_group(&mut group.live, attempt.slot);
     group.live_count += 1;
-    let version = nodes.link(node, attempt.slot, live);
-    turn.add(Placement { attempt, node, version });
+    live.link_node(&mut on.attempts, attempt.slot);
+    turn.add(Placement { attempt, node, version: on.view.version });
 }
