@@ -10,6 +10,7 @@ use plimsoll_core::id::{Attempt, GroupId, JobId};
 use plimsoll_core::messages::{Answer, Refusal};
 use plimsoll_core::outcome::Exit;
 use plimsoll_core::settings::{RawSettings, Settings};
+use plimsoll_core::time::Time;
 use tokio::sync::oneshot;
 
 use crate::error::{RequestError, StoppedError, SubmitError};
@@ -272,6 +273,11 @@ impl Handle {
             }
         }
         Ok(explanations)
+    }
+
+    /// The runtime's own clock, in which events are stamped.
+    pub fn now(&self) -> Time {
+        self.port.now()
     }
 
     /// The settings in effect.

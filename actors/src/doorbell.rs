@@ -4,9 +4,9 @@
 //! check before the swap, loses wake-ups on weakly ordered machines; the model test below explores
 //! every interleaving.
 
-#[cfg(loom)]
+#[cfg(plimsoll_loom)]
 use loom::sync::atomic::{AtomicBool, Ordering};
-#[cfg(not(loom))]
+#[cfg(not(plimsoll_loom))]
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A queue that many push to and one drains.
@@ -53,8 +53,8 @@ impl<Q> Belled<Q> {
     }
 }
 
-/// Run with `RUSTFLAGS="--cfg loom" cargo test -p plimsoll-actors --lib doorbell --release`.
-#[cfg(all(test, loom))]
+/// Run with `RUSTFLAGS="--cfg plimsoll_loom" cargo test -p plimsoll-actors --lib doorbell --release`.
+#[cfg(all(test, plimsoll_loom))]
 mod model {
     use std::collections::VecDeque;
 

@@ -1,6 +1,7 @@
 //! A NodeAgent: the executions on one node, reconciled with what is wanted by attempt, idempotently.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use serde::{Deserialize, Serialize};
 
@@ -48,8 +49,8 @@ impl NodeAgent {
         if session != self.session && !mutation::active(Mutation::ObeyOldSession) {
             return;
         }
-        if !self.executions.contains_key(&attempt) {
-            self.executions.insert(attempt, false);
+        if let Entry::Vacant(place) = self.executions.entry(attempt) {
+            place.insert(false);
             out.executor.push((self.node, ExecutorMessage::Run(attempt)));
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::id::NodeId;
 use crate::messages::Adopted;
 use crate::resources::Resources;
-use crate::spec::Start;
+use crate::spec::{Liveness, Start};
 use crate::time::Time;
 
 use super::run::PlanError;
@@ -43,13 +43,18 @@ fn lay_role(
     let RunningTasks { job, group, role, count, node, started } = *running;
     let spec = &scenario.jobs[job].spec.groups[usize::from(group)].roles[usize::from(role)];
     let request = &spec.shape.request;
+    let is_down = |node: usize| scenario.nodes[node].liveness == Liveness::Down;
+    let can_run = |node: usize, free: &[Resources]| !is_down(node) && request.fits_in(&free[node]);
     for _ in 0..count {
         let place = match node {
-            Some(node) => request.fits_in(&free[node]).then_some(node),
-            None => free.iter().position(|free| request.fits_in(free)),
+            Some(node) => can_run(node, free).then_some(node),
+            None => (0..free.len()).find(|node| can_run(*node, free)),
         };
         let Some(place) = place else {
             let whole = match node {
+                Some(node) if is_down(node) => {
+                    format!("node `{}` is down and has no place", scenario.nodes[node].name)
+                }
                 Some(node) => format!("node `{}` has no room", scenario.nodes[node].name),
                 None => "no node has room".to_owned(),
             };

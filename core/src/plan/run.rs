@@ -1,6 +1,6 @@
 //! Carries out a dry run: the real machines in a world without faults.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -37,7 +37,8 @@ pub fn run(scenario: &Scenario) -> Result<PlanReport, PlanError> {
     let mut events = scenario.events.iter().enumerate().peekable();
     loop {
         let next_event = events.peek().map(|(_, event)| event.at);
-        let next = [next_event, dry_run.next_arrival(), dry_run.next_moment()].into_iter().flatten().min();
+        let planned = [next_event, dry_run.next_arrival()].into_iter().flatten().min();
+        let next = [planned, dry_run.next_moment(planned)].into_iter().flatten().min();
         let Some(next) = next.filter(|next| scenario.until.is_none_or(|until| *next <= until)) else { break };
         dry_run.world.now = next.max(dry_run.world.now);
         dry_run.submit_arrived()?;
@@ -62,6 +63,8 @@ struct DryRun<'a> {
     numbers: BTreeMap<String, JobId>,
     /// How many tasks of each role ran before the dry run began.
     adopted: BTreeMap<(GroupId, u16), u32>,
+    /// Tasks that an event of this moment has ended already.
+    ending: BTreeSet<Attempt>,
 }
 
 /// Executions take the time the file declares, if time passes at all.
@@ -103,7 +106,9 @@ impl<'a> DryRun<'a> {
         let laid = lay(scenario)?;
         let mut to_come: Vec<usize> = (0..scenario.jobs.len()).collect();
         to_come.sort_by_key(|job| std::cmp::Reverse((scenario.jobs[*job].submitted, *job)));
-        let mut dry_run = DryRun { scenario, world, courses, report, to_come, laid, jobs, numbers, adopted };
+        let ending = BTreeSet::new();
+        let mut dry_run =
+            DryRun { scenario, world, courses, report, to_come, laid, jobs, numbers, adopted, ending };
         dry_run.submit_arrived()?;
         Ok(dry_run)
     }
@@ -151,7 +156,10 @@ impl<'a> DryRun<'a> {
 
     fn settle(&mut self) -> Result<(), PlanError> {
         self.world.settle(&mut self.courses)?;
-        self.world.check_quiescent()?;
+        self.ending.clear();
+        if self.can_be_checked() {
+            self.world.check_quiescent()?;
+        }
         for message in self.world.take_host_messages() {
             match message {
                 HostMessage::Reply { answer: Answer::Refused(refusal), .. } => return Err(refusal.into()),
@@ -162,12 +170,25 @@ impl<'a> DryRun<'a> {
         Ok(())
     }
 
-    /// When something happens by itself next. Without an end the dry run only lets windows close.
-    fn next_moment(&self) -> Option<Time> {
-        match self.scenario.until {
-            Some(_) => self.world.next_event(),
-            None => self.world.scheduler.wake_at(),
+    /// When something happens by itself next. Without an end the dry run lets deadlines come only
+    /// until the last thing that is `planned`, and windows close.
+    fn next_moment(&self, planned: Option<Time>) -> Option<Time> {
+        match (self.scenario.until, planned) {
+            (None, None) => self.world.scheduler.wake_at(),
+            _ => self.world.next_event(),
         }
+    }
+
+    /// Whether an atomic group could start is checked by trying every way. Where that are too many
+    /// the check is left out: a dry run must end.
+    fn can_be_checked(&self) -> bool {
+        const WAYS_MAX: u64 = 10_000;
+        let nodes = self.world.cluster.nodes().count() as u64;
+        let groups = self.world.scheduler.startable();
+        groups.iter().filter(|group| group.atomic).all(|group| {
+            let tasks = group.roles.iter().map(|(_, tasks)| *tasks).fold(0, u32::saturating_add);
+            nodes.checked_pow(tasks).is_some_and(|ways| ways <= WAYS_MAX)
+        })
     }
 
     fn happen(&mut self, index: usize, what: &Happening) -> Result<(), PlanError> {
@@ -193,6 +214,7 @@ impl<'a> DryRun<'a> {
     fn finish_tasks(&mut self, index: usize, job: &str, count: u32) -> Result<(), PlanError> {
         let number = self.numbers[job];
         let of_job = self.world.jobs.live().filter(|task| task.attempt.task.job() == number);
+        let of_job = of_job.filter(|task| !self.ending.contains(&task.attempt));
         let mut running: Vec<(Time, Attempt, NodeId)> =
             of_job.map(|task| (self.started(task.attempt, task.since), task.attempt, task.node)).collect();
         if running.len() < count as usize {
@@ -203,6 +225,7 @@ impl<'a> DryRun<'a> {
         running.sort_unstable();
         for (_, attempt, node) in running.into_iter().take(count as usize) {
             self.world.finish_execution(node, attempt, Exit::Completed);
+            self.ending.insert(attempt);
         }
         Ok(())
     }

@@ -7,28 +7,26 @@ use crate::spec::{ShapeSpec, Start};
 
 use super::Scheduler;
 use super::groups::GroupView;
+use super::packing::without_copies;
 
 impl Scheduler {
     /// Why the tasks of this group wait; `None` if the group is not known or finished.
     pub fn explain(&self, id: GroupId) -> Option<Explanation> {
         let group = self.group(id)?;
-        let waiting = group.waiting();
+        let waiting = group.waiting() + group.held_back();
         let reason = self.reason(group);
         let ahead = if reason == Reason::NotWaiting { 0 } else { self.tasks_ahead_of(id) };
         Some(Explanation { waiting, ahead, reason, settings: self.settings.version })
     }
 
     fn reason(&self, group: &GroupView) -> Reason {
+        if group.held_back() > 0 {
+            return Reason::Stopping { live: u64::from(group.live_count) };
+        }
         let waiting_roles = || group.roles.iter().filter(|role| role.waiting() > 0);
         let Some(role) = waiting_roles().next() else { return Reason::NotWaiting };
-        if group.start == Start::Atomic {
-            let Some(shape) = group.gang else {
-                return Reason::Stopping { live: u64::from(group.live_count) };
-            };
-            if let Some(window) = self.shapes.get(shape).window {
-                return Reason::Window { closes: window.closes };
-            }
-        } else if let Some(window) = self.shapes.get(role.shape).window {
+        let shape = group.gang.unwrap_or(role.shape);
+        if let Some(window) = self.shapes.get(shape).window {
             return Reason::Window { closes: window.closes };
         }
         if self.is_starved() {
@@ -65,14 +63,21 @@ impl Scheduler {
         room
     }
 
-    /// How many tasks of an atomic group would find room now, each role on its own.
+    /// How many tasks of an atomic group find room now when its roles take it one after the other.
     fn placeable(&self, group: &GroupView) -> u64 {
-        let places = |request: &Resources, most: u64| -> u64 {
-            let open = self.nodes.iter().filter(|(_, node)| node.takes_work());
-            open.map(|(_, node)| request.copies_in(&node.free, most)).sum::<u64>().min(most)
-        };
-        let waiting = group.roles.iter().filter(|role| role.waiting() > 0);
-        waiting.map(|role| places(&role.spec.request, u64::from(role.waiting()))).sum()
+        let open = self.nodes.iter().filter(|(_, node)| node.takes_work());
+        let mut free: Vec<Resources> = open.map(|(_, node)| node.free.clone()).collect();
+        let mut placed = 0;
+        for role in group.roles.iter().filter(|role| role.waiting() > 0) {
+            let (request, mut left) = (&role.spec.request, u64::from(role.waiting()));
+            for free in &mut free {
+                let count = request.copies_in(free, left);
+                *free = without_copies(free, request, count);
+                left -= count;
+                placed += count;
+            }
+        }
+        placed
     }
 
     /// Waiting tasks of groups that came before this one.

@@ -23,6 +23,9 @@ pub(super) struct GroupView {
     /// Attempts the Scheduler has not heard the end of.
     pub(super) live: Chain,
     pub(super) live_count: u32,
+    /// Members of an atomic group that ended unfinished, minus those that were returned. The two
+    /// come over different links: below zero the ends are still on their way.
+    pub(super) returning: i32,
     /// Cancelled: nothing of it starts any more.
     pub(super) withdrawn: bool,
     /// Finished: it goes as soon as its last release has come in.
@@ -69,12 +72,32 @@ impl JobView {
 
 impl GroupView {
     pub(super) fn new(start: Start, roles: Vec<RoleView>) -> GroupView {
-        let live = Chain::default();
-        GroupView { start, roles, live, live_count: 0, withdrawn: false, forgotten: false, gang: None }
+        GroupView {
+            start,
+            roles,
+            live: Chain::default(),
+            live_count: 0,
+            returning: 0,
+            withdrawn: false,
+            forgotten: false,
+            gang: None,
+        }
     }
 
     pub(super) fn waiting(&self) -> u64 {
         self.roles.iter().map(|role| u64::from(role.waiting())).sum()
+    }
+
+    /// A member ended unfinished (1) or was returned (-1). Only atomic groups wait in between.
+    pub(super) fn count_returning(&mut self, change: i32) {
+        if self.start == Start::Atomic && !self.withdrawn {
+            self.returning += change;
+        }
+    }
+
+    /// Members that ended unfinished and wait for the others to end.
+    pub(super) fn held_back(&self) -> u64 {
+        u64::from(self.returning.max(0).unsigned_abs())
     }
 }
 

@@ -145,6 +145,7 @@ impl Scheduler {
         let mut groups: Vec<GroupId> = Vec::new();
         for ReturnedTask { task, number } in tasks {
             let Some(group) = self.group_mut(task.group) else { continue };
+            group.count_returning(-1);
             group.roles[usize::from(task.role)].returned.insert(task.index, number);
             if groups.last() != Some(&task.group) {
                 groups.push(task.group);
@@ -159,9 +160,12 @@ impl Scheduler {
     /// behind every commit that is on its way.
     fn withdraw(&mut self, id: GroupId, out: &mut Outbox) {
         let Some(group) = groups::find_mut(&mut self.jobs, id) else { return };
-        group.withdrawn = true;
-        let attempts = self.live.of_group(group.live).map(|live| live.attempt).collect();
+        (group.withdrawn, group.returning) = (true, 0);
+        let attempts: Vec<Attempt> = self.live.of_group(group.live).map(|live| live.attempt).collect();
         let nothing_waits = group.waiting() == 0;
+        for attempt in &attempts {
+            self.live.get_mut(attempt.slot).expect("the attempt is live").stopping = true;
+        }
         self.dequeue_group(id);
         if nothing_waits && mutation::active(Mutation::SkipWithdrawal) {
             return;
@@ -280,9 +284,14 @@ impl Scheduler {
 
     fn released(&mut self, released: Released) {
         let id = released.attempt.task.group;
-        if self.end_live(released.attempt) {
-            self.drop_group_when_clear(id);
+        if !self.end_live(released.attempt) {
+            return;
         }
+        let group = self.group_mut(id).expect("a group outlives its attempts");
+        if released.outcome.final_state().is_none() {
+            group.count_returning(1);
+        }
+        self.drop_group_when_clear(id);
     }
 
     /// Takes an attempt out of the view and gives back what it was charged; false if unknown.

@@ -37,6 +37,15 @@ pub(super) fn pack(
     search.place(0, 0, demands.first().map_or(0, |(demand, _)| demand.tasks)).then_some(search.places)
 }
 
+/// What is left of `free` when it holds so many copies of a request, all of which fit.
+pub(super) fn without_copies(free: &Resources, request: &Resources, count: u64) -> Resources {
+    let mut left = free.clone();
+    for (kind, amount) in request.iter() {
+        left.set(kind, left.get(kind) - amount * count as i64);
+    }
+    left
+}
+
 struct Search<'a> {
     demands: &'a [(Demand<'a>, &'a [NodeId])],
     free: BTreeMap<NodeId, Resources>,
@@ -63,13 +72,14 @@ impl Search<'_> {
         let before = self.free[&node].clone();
         let placed = self.places[role].len();
         for count in (0..=most).rev() {
-            let mut after = before.clone();
-            (0..count).for_each(|_| after -= demand.request);
-            self.free.insert(node, after);
+            self.free.insert(node, without_copies(&before, demand.request, u64::from(count)));
             self.places[role].truncate(placed);
             self.places[role].extend(std::iter::repeat_n(node, count as usize));
             if self.place(role, candidate + 1, left - count) {
                 return true;
+            }
+            if self.steps > STEPS_MAX {
+                break;
             }
         }
         self.free.insert(node, before);

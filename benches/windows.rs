@@ -1,0 +1,100 @@
+//! How late a 50 ms window closes in the real runtime: on a quiet one, and while four threads flood it.
+//!
+//!     cargo bench --bench windows [-- --quick]
+//!
+//! The quiet run is the baseline of the flooded one: both are taken in the same process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use plimsoll::core::id::JobId;
+use plimsoll::core::messages::JobEvent;
+use plimsoll::{Config, Event, Handle, JobSpec, NodeSpec, Runtime, Subscription, tasks};
+
+const WINDOW_MICROS: u64 = 50_000;
+const PRODUCERS: usize = 4;
+
+fn main() {
+    let quick = std::env::args().any(|argument| argument == "--quick")
+        || std::env::var_os("PLIMSOLL_BENCH_QUICK").is_some();
+    let probes = if quick { 10 } else { 100 };
+    println!("lateness of a 50 ms window, microseconds ({probes} windows each)");
+    println!("{:<22}{:>8}{:>8}{:>8}{:>16}", "", "p50", "p99", "max", "jobs flooded in");
+    for (name, producers) in [("quiet", 0), ("flooded by 4 threads", PRODUCERS)] {
+        let (lateness, flooded) = measure(probes, producers);
+        let at = |quantile: f64| lateness.value_at_quantile(quantile);
+        println!("{name:<22}{:>8}{:>8}{:>8}{flooded:>16}", at(0.5), at(0.99), lateness.max());
+    }
+    println!("target: p99 under 10000 while flooded");
+}
+
+fn measure(probes: u32, producers: usize) -> (Histogram<u64>, u64) {
+    let config = Config::from_toml("window = 0.05\nwindow_adaptive = false").expect("a good setting");
+    let runtime = Runtime::builder().config(config).executor(tasks(|_| async { Ok(()) })).start();
+    let runtime = runtime.expect("it starts");
+    let handle = runtime.handle();
+    let driver = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a thread waits");
+    driver.block_on(async {
+        for number in 0..100 {
+            let node = NodeSpec::new(format!("n{number}")).capacity("slot", 1_000).capacity("cpu", 1_000);
+            handle.add_node(node).await.expect("the node is new");
+        }
+    });
+    let over = Arc::new(AtomicBool::new(false));
+    let flooded = Arc::new(AtomicU64::new(0));
+    let flood: Vec<_> = (0..producers)
+        .map(|_| {
+            let (handle, over, flooded) = (handle.clone(), Arc::clone(&over), Arc::clone(&flooded));
+            std::thread::spawn(move || flood(&handle, &over, &flooded))
+        })
+        .collect();
+    let lateness = probe(&handle, probes);
+    over.store(true, Ordering::Relaxed);
+    flood.into_iter().for_each(|thread| thread.join().expect("a producer ends"));
+    driver.block_on(runtime.shutdown(Duration::from_secs(10)));
+    (lateness, flooded.load(Ordering::Relaxed))
+}
+
+fn flood(handle: &Handle, over: &AtomicBool, flooded: &AtomicU64) {
+    let job = JobSpec::bag("flood", 1).request("slot", 1);
+    while !over.load(Ordering::Relaxed) {
+        match handle.try_submit(job.clone()) {
+            Ok(answer) => {
+                drop(answer);
+                flooded.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(_) => std::thread::yield_now(),
+        }
+    }
+}
+
+/// Submits jobs of a shape of their own and compares when they were bound with when they should be.
+fn probe(handle: &Handle, probes: u32) -> Histogram<u64> {
+    let mut lateness = Histogram::new_with_max(60_000_000, 3).expect("three digits are a good precision");
+    for number in 0..probes {
+        let mut events = handle.events().expect("the runtime runs");
+        let before = handle.now().0;
+        let job = JobSpec::bag("probe", 1).request("cpu", i64::from(number % 50) + 1);
+        let job = handle.submit_blocking(job).expect("accepted");
+        let bound = wait_until_bound(&mut events, job);
+        lateness.saturating_record(bound.saturating_sub(before + WINDOW_MICROS));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    lateness
+}
+
+fn wait_until_bound(events: &mut Subscription, job: JobId) -> u64 {
+    loop {
+        let batch = events.next_blocking().expect("the runtime runs");
+        for event in batch.events.iter() {
+            if let Event::Job(JobEvent::Bound { attempt, at, .. }) = event
+                && attempt.task.job() == job
+            {
+                return at.0;
+            }
+        }
+        assert_eq!(batch.missed, 0, "the probe reads fast enough");
+    }
+}

@@ -1,0 +1,172 @@
+//! Fields of the format that nothing acts on yet: none of them is passed over in silence, at any level.
+
+use plimsoll::core::document::FaultKind;
+use serde_json::{Value, json};
+
+use super::kit::{command_messages, fault, faults, good, with};
+
+const NODE: [&str; 7] = ["os", "arch", "plugins", "path", "reserved", "access", "engine_labels"];
+
+const JOB: [&str; 6] = ["queue", "band", "priority", "lifetime", "pool", "finish_by"];
+
+const GROUP: [&str; 3] = ["hops", "freeze", "on_unsatisfiable"];
+
+const ROLE: [&str; 13] = [
+    "constraints",
+    "spread",
+    "ports",
+    "node",
+    "max_per_node",
+    "initial",
+    "auxiliary",
+    "guest_of",
+    "exclusive",
+    "snapshot",
+    "task_key",
+    "retries",
+    "on_preempt",
+];
+
+const SETTINGS: [&str; 21] = [
+    "classes",
+    "queues",
+    "share_key",
+    "queue_key",
+    "resource_weights",
+    "half_time",
+    "non_preemptible_factor",
+    "excess_budget",
+    "rebalance",
+    "bands",
+    "placement",
+    "faulty",
+    "default_class",
+    "share_unit",
+    "rates",
+    "protected_fraction",
+    "claim_after",
+    "gpu_cpu_ratio",
+    "resize_interval",
+    "freeze",
+    "headroom",
+];
+
+const EVENTS: [&str; 5] = ["idle", "fail", "resize", "reprioritise", "settings"];
+
+/// Every place at which a field of later may stand, as a pointer and as the path that faults name.
+fn places() -> Vec<(String, String)> {
+    let levels: [(&str, &str, &[&str]); 9] = [
+        ("/nodes/0", "nodes[0]", &NODE),
+        ("/events/1/node", "events[1].node", &NODE),
+        ("/jobs/0", "jobs[0]", &JOB),
+        ("/jobs/0/groups/0", "jobs[0].groups[0]", &GROUP),
+        ("/jobs/0/groups/0/roles/0", "jobs[0].groups[0].roles[0]", &ROLE),
+        ("/events/0/submit", "events[0].submit", &JOB),
+        ("/events/0/submit/groups/0", "events[0].submit.groups[0]", &GROUP),
+        ("/events/0/submit/groups/0/roles/0", "events[0].submit.groups[0].roles[0]", &ROLE),
+        ("/settings", "settings", &SETTINGS),
+    ];
+    let expand = |(pointer, path, fields): (&str, &str, &[&str])| -> Vec<(String, String)> {
+        fields.iter().map(|field| (format!("{pointer}/{field}"), format!("{path}.{field}"))).collect()
+    };
+    let mut places: Vec<(String, String)> = levels.into_iter().flat_map(expand).collect();
+    places.push(("/failures".into(), "failures".into()));
+    places.push(("/events/1/node/pool".into(), "events[1].node.pool".into()));
+    places
+}
+
+fn name(path: &str) -> &str {
+    path.rsplit('.').next().expect("a path has a last part")
+}
+
+/// What the message of a field of later must be; only a field of the file itself needs no path.
+fn message(path: &str, found: &Value) -> String {
+    let place = if path == name(path) { String::new() } else { format!("{path}: ") };
+    format!("{place}not supported yet: {}, found {found}", name(path))
+}
+
+/// Goal: a field that nothing acts on yet is refused by its name at every level. Method: each of them is
+/// put into a file that is otherwise good, with a value that asks for something.
+#[test]
+fn no_field_of_later_is_passed_over() {
+    assert_eq!(faults(&good()), []);
+    let wish = json!(["something"]);
+    for (pointer, path) in places() {
+        let (field, kind, found) = fault(&with(&pointer, wish.clone()));
+        assert_eq!((field.as_str(), kind), (path.as_str(), FaultKind::NotSupportedYet));
+        assert_eq!(found.as_deref(), Some("[\"something\"]"), "{path}");
+        let all = faults(&with(&pointer, wish.clone()));
+        assert_eq!(all[0].to_string(), message(&path, &wish));
+    }
+}
+
+/// Goal: whatever type the value has, it is never mistaken for a request for nothing. Method: several
+/// values that all ask for something, in every place.
+#[test]
+fn every_value_that_asks_for_something_is_refused() {
+    for value in [json!(7), json!(-1), json!(true), json!("some"), json!({"a": 1}), json!([0])] {
+        for (pointer, path) in places() {
+            let (field, kind, _) = fault(&with(&pointer, value.clone()));
+            assert_eq!((field, kind), (path, FaultKind::NotSupportedYet), "{value}");
+        }
+    }
+}
+
+/// Goal: null asks for nothing, so a complete file written by a program is accepted. Method: every field
+/// of later with null.
+#[test]
+fn null_asks_for_nothing() {
+    for (pointer, path) in places() {
+        assert_eq!(faults(&with(&pointer, Value::Null)), [], "{path}");
+    }
+}
+
+/// Goal: what may happen according to the format but is not acted on yet is refused. Method: each such
+/// event in place of a good one.
+#[test]
+fn no_event_of_later_is_passed_over() {
+    for action in EVENTS {
+        let mut event = json!({"at": 12});
+        event[action] = json!({"job": "j"});
+        let (field, kind, found) = fault(&with("/events/-", event));
+        assert_eq!((field, kind), (format!("events[2].{action}"), FaultKind::NotSupportedYet));
+        assert_eq!(found.as_deref(), Some(r#"{"job": "j"}"#));
+    }
+}
+
+/// Goal: choices that exist in the format but not yet in the product are refused like fields. Method: one
+/// pool for a whole group, and an atomic group that may vary in size.
+#[test]
+fn choices_of_later_are_refused_too() {
+    let pool = fault(&with("/jobs/0/groups/0/pool", json!("same")));
+    let expected =
+        |field: &str, found: &str| (field.to_owned(), FaultKind::NotSupportedYet, Some(found.to_owned()));
+    assert_eq!(pool, expected("jobs[0].groups[0].pool", "\"same\""));
+    let mut elastic = with("/jobs/0/groups/0/start", json!("atomic"));
+    elastic["jobs"][0]["groups"][0]["roles"][0]["min"] = json!(1);
+    elastic["running"] = json!([]);
+    assert_eq!(fault(&elastic), expected("jobs[0].groups[0].roles[0].min", "1"));
+}
+
+/// Goal: the command refuses fields of later with exit code 2 and their names. Method: one file with a
+/// wish at every place at once; every one of them is named, in one answer.
+#[test]
+fn the_command_names_every_field_of_later() {
+    let wish = json!(["something"]);
+    let mut file = good();
+    for (pointer, _) in places() {
+        let (table, field) = pointer.rsplit_once('/').expect("a pointer has a slash");
+        file.pointer_mut(table).expect("the table is there")[field] = wish.clone();
+    }
+    for action in EVENTS {
+        let events = file["events"].as_array_mut().expect("a list");
+        events.push(json!({"at": 12, action: wish.clone()}));
+    }
+    let mut expected: Vec<String> = places().iter().map(|(_, path)| message(path, &wish)).collect();
+    let events = EVENTS.iter().enumerate();
+    expected.extend(events.map(|(index, action)| message(&format!("events[{}].{action}", index + 2), &wish)));
+    let mut found = command_messages(file.to_string().as_bytes());
+    expected.sort();
+    found.sort();
+    assert_eq!(found, expected);
+}
