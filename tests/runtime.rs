@@ -290,3 +290,28 @@ fn a_full_lane_dropped_futures_and_a_reader_that_never_reads() {
         assert!(full < 2_000);
     });
 }
+
+/// Goal: an execution that ignores its stop keeps what it holds, and nothing else: its node goes on.
+#[test]
+fn one_stuck_execution_does_not_take_its_node_down() {
+    run(async {
+        let config = Config::from_toml("window = 0.0\n[deadlines]\nstop = 0.05\ndown = 0.1");
+        let executor = blocking_tasks(|task: TaskContext| {
+            if task.job.name == "stuck" {
+                std::thread::sleep(Duration::from_millis(600));
+            }
+            Ok(())
+        });
+        let builder = Runtime::builder().config(config.expect("good settings")).executor(executor);
+        let runtime = builder.start().expect("it starts");
+        let handle = runtime.handle();
+        handle.add_node(slot_node("a", 2)).await.expect("the node is new");
+        let stuck = handle.submit(JobSpec::bag("stuck", 1).request("slot", 1)).await.expect("accepted");
+        handle.cancel(stuck).await.expect("the job is known");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(handle.job(stuck).expect("kept").live, 1, "it still holds its place");
+        let other = handle.submit(JobSpec::bag("other", 2).request("slot", 1)).await.expect("accepted");
+        assert_eq!(handle.wait(other).await.expect("it finishes").completed, 2);
+        handle.wait(stuck).await.expect("it ends in the end");
+    });
+}

@@ -63,6 +63,11 @@ pub(crate) enum Progress {
     Exited(Exit),
 }
 
+/// Whether the agent of this node is alive.
+#[derive(Message)]
+#[rtype(result = "bool")]
+pub(crate) struct Ping(pub(crate) NodeId);
+
 /// Stop everything; the answer is how many executions there are.
 #[derive(Message)]
 #[rtype(result = "usize")]
@@ -227,6 +232,14 @@ impl Handler<ExecutionNews> for AgentShard {
         let mut reports = Vec::new();
         self.turn(node, vec![message], &mut reports, context);
         self.report(reports);
+    }
+}
+
+impl Handler<Ping> for AgentShard {
+    type Result = bool;
+
+    fn handle(&mut self, ping: Ping, _: &mut Context<Self>) -> bool {
+        self.agents.contains_key(&ping.0)
     }
 }
 

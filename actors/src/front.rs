@@ -6,16 +6,16 @@ use std::sync::{Arc, RwLock};
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, System, WrapFuture};
 use metrics::{Counter, Gauge};
-use plimsoll_core::id::Ticket;
+use plimsoll_core::id::{NodeId, Ticket};
 use plimsoll_core::messages::{
-    AgentMessage, Answer, ClusterMessage, HostMessage, JobMessage, RebalancerMessage, RunnerMessage,
-    SchedulerMessage,
+    AgentMessage, Answer, ClusterMessage, HostMessage, JobMessage, NodeEvent, RebalancerMessage,
+    RunnerMessage, SchedulerMessage,
 };
 use plimsoll_core::settings::Settings;
 use plimsoll_core::spec::JobSpec;
 use tokio::sync::oneshot;
 
-use crate::agents::AgentBatch;
+use crate::agents::{AgentBatch, Ping};
 use crate::board::Board;
 use crate::commands::{Command, ReplySender};
 use crate::lane::Lane;
@@ -272,6 +272,18 @@ impl Front {
         }
     }
 
+    /// One execution that does not end says nothing about the rest of its node: if the agent is alive
+    /// the node goes on, and only that attempt keeps what it holds.
+    fn ask_agent(&self, node: NodeId, context: &mut Context<Self>) {
+        let answer = self.router().shard(node).send(Ping(node));
+        context.spawn(answer.into_actor(self).map(move |alive, front, _| {
+            if alive.unwrap_or(false) {
+                let back = vec![ClusterMessage::HeartbeatBack(node)];
+                front.router().cluster.do_send(Batch(back));
+            }
+        }));
+    }
+
     fn publish(&mut self, events: Vec<Event>) {
         if events.is_empty() || self.subscribers.is_empty() {
             return;
@@ -306,7 +318,7 @@ impl Handler<Ring> for Front {
 impl Handler<HostBatch> for Front {
     type Result = ();
 
-    fn handle(&mut self, batch: HostBatch, _: &mut Context<Self>) {
+    fn handle(&mut self, batch: HostBatch, context: &mut Context<Self>) {
         let keep_events = !self.subscribers.is_empty();
         let mut events = Vec::new();
         for message in batch.0 {
@@ -322,6 +334,9 @@ impl Handler<HostBatch> for Front {
                 }
                 HostMessage::Node(event) => {
                     self.board.note_node(&event);
+                    if let NodeEvent::Unresponsive { node } = event {
+                        self.ask_agent(node, context);
+                    }
                     if keep_events {
                         events.push(Event::Node(event));
                     }

@@ -168,8 +168,10 @@ impl ClusterState {
                 self.update_node(ticket, name, *patch, out);
             }
             ClusterMessage::RemoveNode { ticket, name } => self.remove_node(ticket, name, out),
-            ClusterMessage::HeartbeatLost(node) | ClusterMessage::Unresponsive(node) => {
+            ClusterMessage::HeartbeatLost(node) => self.heartbeat_lost(now, node, out),
+            ClusterMessage::Unresponsive(node) => {
                 self.heartbeat_lost(now, node, out);
+                out.node_event(NodeEvent::Unresponsive { node });
             }
             ClusterMessage::NodeDown(node) => self.node_down(now, node, out),
             ClusterMessage::HeartbeatBack(node) => self.heartbeat_back(node, out),

@@ -90,6 +90,10 @@ pub enum NodeEvent {
         node: NodeId,
         name: String,
     },
+    /// The node's agent did not confirm a stop in time; the node is suspect until it is heard.
+    Unresponsive {
+        node: NodeId,
+    },
     /// More runs on the node than it can hold since its capacity shrank.
     Deficit {
         node: NodeId,
