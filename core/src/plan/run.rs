@@ -157,9 +157,7 @@ impl<'a> DryRun<'a> {
     fn settle(&mut self) -> Result<(), PlanError> {
         self.world.settle(&mut self.courses)?;
         self.ending.clear();
-        if self.can_be_checked() {
-            self.world.check_quiescent()?;
-        }
+        self.world.check_quiescent()?;
         for message in self.world.take_host_messages() {
             match message {
                 HostMessage::Reply { answer: Answer::Refused(refusal), .. } => return Err(refusal.into()),
@@ -177,18 +175,6 @@ impl<'a> DryRun<'a> {
             (None, None) => self.world.scheduler.wake_at(),
             _ => self.world.next_event(),
         }
-    }
-
-    /// Whether an atomic group could start is checked by trying every way. Where that are too many
-    /// the check is left out: a dry run must end.
-    fn can_be_checked(&self) -> bool {
-        const WAYS_MAX: u64 = 10_000;
-        let nodes = self.world.cluster.nodes().count() as u64;
-        let groups = self.world.scheduler.startable();
-        groups.iter().filter(|group| group.atomic).all(|group| {
-            let tasks = group.roles.iter().map(|(_, tasks)| *tasks).fold(0, u32::saturating_add);
-            nodes.checked_pow(tasks).is_some_and(|ways| ways <= WAYS_MAX)
-        })
     }
 
     fn happen(&mut self, index: usize, what: &Happening) -> Result<(), PlanError> {

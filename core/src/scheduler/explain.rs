@@ -2,12 +2,21 @@
 
 use crate::explanation::{Explanation, NoRoom, Reason};
 use crate::id::GroupId;
-use crate::resources::Resources;
+use crate::resources::{KindId, Resources};
 use crate::spec::{ShapeSpec, Start};
 
 use super::Scheduler;
 use super::groups::GroupView;
 use super::packing::without_copies;
+
+/// The kind of which the largest part of the request is missing; ties go to the first.
+fn most_lacking(request: &Resources, free: &Resources) -> Option<KindId> {
+    let parts = request.lacking_in(free).map(|(kind, missing)| {
+        let per_million = i128::from(missing) * 1_000_000 / i128::from(request.get(kind));
+        (per_million, std::cmp::Reverse(kind))
+    });
+    parts.max().map(|(_, std::cmp::Reverse(kind))| kind)
+}
 
 impl Scheduler {
     /// Why the tasks of this group wait; `None` if the group is not known or finished.
@@ -54,8 +63,7 @@ impl Scheduler {
                 room.too_small += 1;
             } else if !node.takes_work() {
                 room.closed += 1;
-            } else if let Some((kind, _)) = request.lacking_in(&node.free).max_by_key(|(_, missing)| *missing)
-            {
+            } else if let Some(kind) = most_lacking(request, &node.free) {
                 room.count_lacking(&self.settings.kinds, kind);
             }
         }

@@ -82,6 +82,8 @@ impl World {
             let job = self.jobs.job(id.job()).map_err(|_| Broken::new(4, "a forgotten job waits"))?;
             let spec = &job.spec.groups[id.index()];
             let starts = match atomic {
+                // Trying every way must end: where they are too many the question is left open.
+                true if !can_be_tried(&roles, free.len()) => false,
                 true => gang_fits(spec, &roles, free.clone()),
                 false => roles.iter().any(|(role, _)| {
                     let request = &spec.roles[usize::from(*role)].shape.request;
@@ -110,6 +112,22 @@ impl World {
             }),
         }
     }
+}
+
+/// Whether every way to place these tasks can be tried in reasonable time.
+fn can_be_tried(roles: &[(u16, u32)], nodes: usize) -> bool {
+    const WAYS_MAX: u64 = 1_000_000;
+    const TASKS_MAX: u64 = 64;
+    let tasks: u64 = roles.iter().map(|(_, count)| u64::from(*count)).sum();
+    // Identical tasks on distinct nodes: so many ways to choose with repetition, role by role.
+    let ways = |count: u64| {
+        (1..=count).try_fold(1u64, |ways, number| {
+            let ways = ways.checked_mul(nodes as u64 + number - 1)? / number;
+            (ways <= WAYS_MAX).then_some(ways)
+        })
+    };
+    let all = roles.iter().try_fold(1u64, |all, (_, count)| all.checked_mul(ways(u64::from(*count))?));
+    tasks <= TASKS_MAX && all.is_some_and(|all| all <= WAYS_MAX)
 }
 
 /// Whether all these tasks find room together: every way is tried.
