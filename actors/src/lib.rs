@@ -1,6 +1,6 @@
 //! The actix shells around the machines of `plimsoll-core`: mailboxes, timers, threads and lanes.
 //!
-//! No decision is made in here. Each deciding machine lives in a [`Shell`](shell) on one dedicated
+//! No decision is made in here. Each deciding machine lives in a `Shell` on one dedicated
 //! thread; agents live in shards on another; the service feeds a bounded lane that the front
 //! drains in slices, and reads a board that is written behind its back.
 
