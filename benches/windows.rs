@@ -32,7 +32,7 @@ fn main() {
 
 fn measure(probes: u32, producers: usize) -> (Histogram<u64>, u64) {
     let config = Config::from_toml("window = 0.05\nwindow_adaptive = false").expect("a good setting");
-    let runtime = Runtime::builder().config(config).executor(tasks(|_| async { Ok(()) })).start();
+    let runtime = Runtime::builder().config(config).executor(tasks(|_| async { Ok(()) }).inline()).start();
     let runtime = runtime.expect("it starts");
     let handle = runtime.handle();
     let driver = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a thread waits");

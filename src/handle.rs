@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use plimsoll_actors::{Assignments, Command, JobStatus, NodeStatus, Port, PushError, Subscription};
+use plimsoll_core::document::{Fault, FaultKind, Faults};
 use plimsoll_core::explanation::Explanation;
 use plimsoll_core::id::{Attempt, GroupId, JobId};
 use plimsoll_core::messages::{Answer, Refusal};
@@ -18,6 +19,9 @@ use crate::specs::{JobSpec, NodePatch, NodeSpec};
 
 /// Batches that an event subscription holds for its reader before it counts gaps.
 const EVENT_BATCHES: usize = 1_024;
+
+/// More jobs than this become several commands, so that no single one holds up the others.
+const JOBS_PER_COMMAND_MAX: usize = 1_024;
 
 /// Feeds and asks a [`Runtime`](crate::Runtime). Clones are cheap and may be used from any thread,
 /// inside or outside any runtime.
@@ -126,8 +130,17 @@ impl Handle {
         pollster::block_on(self.submit(job))
     }
 
-    /// Submits many jobs as one command. Each is accepted or refused on its own.
-    pub async fn submit_many(&self, jobs: Vec<JobSpec>) -> Result<SubmitMany, StoppedError> {
+    /// Submits many jobs with few commands. Each is accepted or refused on its own.
+    pub async fn submit_many(&self, mut jobs: Vec<JobSpec>) -> Result<SubmitMany, StoppedError> {
+        let mut outcomes = Vec::with_capacity(jobs.len());
+        while !jobs.is_empty() {
+            let rest = jobs.split_off(jobs.len().min(JOBS_PER_COMMAND_MAX));
+            outcomes.extend(self.submit_some(std::mem::replace(&mut jobs, rest)).await?);
+        }
+        Ok(outcomes)
+    }
+
+    async fn submit_some(&self, jobs: Vec<JobSpec>) -> Result<SubmitMany, StoppedError> {
         let settings = self.port.settings();
         let mut outcomes: Vec<Option<SubmitError>> = Vec::with_capacity(jobs.len());
         let mut valid = Vec::with_capacity(jobs.len());
@@ -193,31 +206,35 @@ impl Handle {
     /// Tells that the service has taken over every assignment up to this sequence number: they are
     /// no longer kept, and as many new ones may be made.
     pub async fn acknowledge(&self, reader: &mut Assignments, sequence: u64) -> Result<(), StoppedError> {
-        let released = reader.acknowledge(sequence);
-        if released.is_empty() { Ok(()) } else { self.push(Command::Acknowledge(released)).await }
+        // First told, then done: a caller that gives up in between has changed nothing.
+        let released = reader.up_to(sequence);
+        if !released.is_empty() {
+            self.push(Command::Acknowledge(released)).await?;
+        }
+        reader.let_go(sequence);
+        Ok(())
     }
 
     /// Tells that an assignment has ended. What ended already, or was never begun, changes nothing.
     pub async fn task_finished(&self, attempt: Attempt, outcome: TaskOutcome) -> Result<(), StoppedError> {
-        match self.port.end_attempt(attempt) {
-            Some(node) => {
-                let exit = outcome.exit();
-                self.push(Command::Finished { node, attempts: vec![attempt], exit }).await
-            }
-            None => Ok(()),
-        }
+        let Some(node) = self.port.node_of_begun(attempt) else { return Ok(()) };
+        let exit = outcome.exit();
+        self.push(Command::Finished { node, attempts: vec![attempt], exit }).await?;
+        self.port.forget_begun(&[attempt]);
+        Ok(())
     }
 
     /// Tells that a node has become idle: everything the service has read of its assignments there has
     /// ended well. Assignments it has not read yet stay.
     pub async fn node_idle(&self, name: &str) -> Result<(), RequestError> {
         let node = self.port.board().node_id(name)?;
-        let attempts = self.port.end_attempts_on(node);
-        if attempts.is_empty() {
-            return Ok(());
+        let attempts = self.port.begun_on(node);
+        if !attempts.is_empty() {
+            let exit = TaskOutcome::Completed.exit();
+            self.push(Command::Finished { node, attempts: attempts.clone(), exit }).await?;
+            self.port.forget_begun(&attempts);
         }
-        let exit = TaskOutcome::Completed.exit();
-        Ok(self.push(Command::Finished { node, attempts, exit }).await?)
+        Ok(())
     }
 
     /// Tells whether a node's agent is heard. A node that is not heard for long loses its tasks.
@@ -290,7 +307,18 @@ impl Handle {
         let changed = self.port.change_settings(|current| {
             let mut raw = RawSettings::from(current);
             raw.merge(patch);
-            raw.validate()
+            let settings = raw.validate()?;
+            // Amounts are stored by the number of their kind.
+            match settings.kinds.continues(&current.kinds) {
+                true => Ok(settings),
+                false => Err(Faults::from(Fault::new(
+                    "resources",
+                    FaultKind::Refused,
+                    None,
+                    "kinds can be added at the end while the runtime runs, not taken away or moved"
+                        .to_owned(),
+                ))),
+            }
         });
         Ok(changed.map_err(|error| self.push_error(&error))??)
     }

@@ -49,12 +49,12 @@ pub mod test_util;
 
 pub use builder::{Builder, StartError};
 pub use config::Config;
-pub use error::{RequestError, SubmitError};
+pub use error::{RequestError, StoppedError, SubmitError};
 pub use handle::{Handle, SubmitMany, TaskOutcome};
 pub use input::{Format, InputError};
 pub use plimsoll_actors::{
-    Acknowledged, Assignment, Assignments, Event, EventBatch, Executor, FatalError, JobStatus, NodeStatus,
-    Order, ShutdownReport, StopSignal, Stopped, Subscription, TaskContext, TaskError,
+    Acknowledged, Assignment, Assignments, EngineError, Event, EventBatch, Executor, FatalError, JobStatus,
+    NodeStatus, Order, ShutdownReport, StopSignal, Stopped, Subscription, TaskContext, TaskError,
 };
 pub use plimsoll_core as core;
 pub use plimsoll_core::explanation::Explanation;

@@ -1,6 +1,7 @@
 //! Replays a turn log: the same machines, the same batches, the same times, the same words?
 
 use std::io::{self, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use plimsoll_core::codec::{self, CodecError};
 use plimsoll_core::turn_log::{Header, Mismatch, Replay, TurnRecord};
@@ -25,6 +26,12 @@ pub enum ReplayError {
     /// The log is empty.
     #[error("the turn log has no header")]
     Empty,
+    /// A machine was told what cannot be: the log is damaged, though it can be read.
+    #[error("turn {turn} of the turn log cannot have happened")]
+    Impossible {
+        /// Counted from 1.
+        turn: u64,
+    },
     /// A machine said something else this time.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
@@ -42,7 +49,9 @@ pub fn replay(mut log: impl Read) -> Result<u64, ReplayError> {
     let mut replay = Replay::new(header);
     while let Some(bytes) = next_record(&mut log)? {
         let record: TurnRecord = codec::decode(&bytes).map_err(damaged(replay.turns() + 1))?;
-        replay.step(record)?;
+        let turn = replay.turns() + 1;
+        let step = catch_unwind(AssertUnwindSafe(|| replay.step(record)));
+        step.map_err(|_| ReplayError::Impossible { turn })??;
     }
     Ok(replay.turns())
 }

@@ -1,7 +1,7 @@
 //! Assignments for a service that carries them out itself: a lossless stream with one reader, who
 //! may read again what it has not acknowledged. What is unacknowledged is bounded by credit.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use plimsoll_core::id::{Attempt, NodeId};
@@ -48,10 +48,12 @@ struct State {
     /// Everything that is not acknowledged, in order.
     items: VecDeque<Assignment>,
     last_sequence: u64,
-    /// The reader has seen everything up to here.
+    /// The reader goes on behind this one.
     read: u64,
-    /// Attempts that the reader has seen the start of and not reported the end of, by node.
-    begun: BTreeMap<NodeId, BTreeSet<Attempt>>,
+    /// The reader has seen everything up to here, even if it reads some of it again.
+    seen: u64,
+    /// Starts that the reader has seen and not reported the end of.
+    begun: BTreeMap<Attempt, Assignment>,
     closed: bool,
 }
 
@@ -79,11 +81,29 @@ impl AssignmentQueue {
     /// Takes back a start that the reader has not seen; false if it has.
     pub(crate) fn take_back(&self, attempt: Attempt) -> bool {
         let mut state = self.state();
-        let read = state.read;
+        let seen = state.seen;
         let unseen =
-            |item: &Assignment| item.sequence > read && item.attempt == attempt && item.order == Order::Start;
+            |item: &Assignment| item.sequence > seen && item.attempt == attempt && item.order == Order::Start;
         let position = state.items.iter().rposition(unseen);
         position.and_then(|position| state.items.remove(position)).is_some()
+    }
+
+    /// The node is gone, or its agent began anew: starts that nobody has seen are taken back, those that
+    /// were seen are to be stopped.
+    pub(crate) fn abandon(&self, node: NodeId) {
+        let mut state = self.state();
+        let seen = state.seen;
+        state.items.retain(|item| item.node_id != node || item.sequence <= seen || item.order == Order::Stop);
+        let begun: Vec<Assignment> =
+            state.begun.values().filter(|begun| begun.node_id == node).cloned().collect();
+        for begun in begun {
+            state.begun.remove(&begun.attempt);
+            state.last_sequence += 1;
+            let sequence = state.last_sequence;
+            state.items.push_back(Assignment { sequence, order: Order::Stop, ..begun });
+        }
+        drop(state);
+        self.news.notify_one();
     }
 
     pub(crate) fn close(&self) {
@@ -91,33 +111,32 @@ impl AssignmentQueue {
         self.news.notify_one();
     }
 
-    /// Notes that an attempt has ended, as the reader says; the answer is its node, if it is known.
-    pub(crate) fn end(&self, attempt: Attempt) -> Option<NodeId> {
-        let mut state = self.state();
-        let (node, attempts) = state.begun.iter_mut().find(|(_, attempts)| attempts.contains(&attempt))?;
-        let node = *node;
-        attempts.remove(&attempt);
-        if attempts.is_empty() {
-            state.begun.remove(&node);
-        }
-        Some(node)
+    pub(crate) fn node_of_begun(&self, attempt: Attempt) -> Option<NodeId> {
+        self.state().begun.get(&attempt).map(|begun| begun.node_id)
     }
 
-    /// Everything that the reader has begun on a node has ended.
-    pub(crate) fn end_all(&self, node: NodeId) -> Vec<Attempt> {
-        self.state().begun.remove(&node).into_iter().flatten().collect()
+    pub(crate) fn begun_on(&self, node: NodeId) -> Vec<Attempt> {
+        let state = self.state();
+        state.begun.values().filter(|begun| begun.node_id == node).map(|begun| begun.attempt).collect()
+    }
+
+    pub(crate) fn forget_begun(&self, attempts: &[Attempt]) {
+        let mut state = self.state();
+        for attempt in attempts {
+            state.begun.remove(attempt);
+        }
     }
 }
 
 impl State {
     /// Everything the reader has not seen yet, which counts as seen from now on.
     fn read_on(&mut self) -> Vec<Assignment> {
-        let read = self.read;
-        let items: Vec<Assignment> = self.items.iter().filter(|item| item.sequence > read).cloned().collect();
-        for item in items.iter().filter(|item| item.order == Order::Start) {
-            self.begun.entry(item.node_id).or_default().insert(item.attempt);
-        }
+        let first = self.items.partition_point(|item| item.sequence <= self.read);
+        let items: Vec<Assignment> = self.items.range(first..).cloned().collect();
+        let new = items.iter().filter(|item| item.sequence > self.seen && item.order == Order::Start);
+        self.begun.extend(new.map(|item| (item.attempt, item.clone())));
         self.read = self.last_sequence;
+        self.seen = self.last_sequence;
         items
     }
 }
@@ -165,19 +184,20 @@ impl Assignments {
         Ok(())
     }
 
-    /// Lets go of everything that was read up to this sequence number; the answer is the starts among
-    /// them, whose credit is to be given back.
-    pub fn acknowledge(&mut self, sequence: u64) -> Vec<Attempt> {
+    /// The starts among everything that was read up to this sequence number.
+    pub fn up_to(&self, sequence: u64) -> Vec<Attempt> {
+        let state = self.queue.state();
+        let read = state.items.iter().take_while(|item| item.sequence <= sequence.min(state.read));
+        read.filter(|item| item.order == Order::Start).map(|item| item.attempt).collect()
+    }
+
+    /// Lets go of everything that was read up to this sequence number: it cannot be read again.
+    pub fn let_go(&mut self, sequence: u64) {
         let mut state = self.queue.state();
-        let seen = sequence.min(state.read);
-        let mut released = Vec::new();
-        while state.items.front().is_some_and(|item| item.sequence <= seen) {
-            let item = state.items.pop_front().expect("just seen");
-            if item.order == Order::Start {
-                released.push(item.attempt);
-            }
+        let last = sequence.min(state.read);
+        while state.items.front().is_some_and(|item| item.sequence <= last) {
+            state.items.pop_front();
         }
-        released
     }
 }
 
@@ -206,7 +226,8 @@ mod tests {
         let mut reader = Assignments::new(Arc::clone(&queue));
         assert_eq!(reader.try_next().flatten().map(|items| items.len()), Some(3));
         assert_eq!(reader.try_next(), Some(None));
-        assert_eq!(reader.acknowledge(1), [attempt(0)]);
+        assert_eq!(reader.up_to(1), [attempt(0)]);
+        reader.let_go(1);
         reader.rewind(2).expect("it is kept");
         assert_eq!(reader.try_next().flatten().map(|items| items[0].sequence), Some(2));
         assert_eq!(reader.rewind(1), Err(Acknowledged { asked: 1, first: 2 }));
@@ -221,7 +242,22 @@ mod tests {
         assert!(queue.take_back(attempt(1)));
         assert_eq!(reader.try_next().flatten().map(|items| items.len()), Some(1));
         assert!(!queue.take_back(attempt(0)), "it was seen");
-        assert_eq!(queue.end_all(NodeId(0)), [attempt(0)]);
-        assert_eq!(queue.end(attempt(0)), None, "its end was told already");
+        reader.rewind(1).expect("it is kept");
+        assert!(!queue.take_back(attempt(0)), "also when it is to be read again");
+        assert_eq!(queue.begun_on(NodeId(0)), [attempt(0)]);
+        queue.forget_begun(&[attempt(0)]);
+        assert_eq!(queue.node_of_begun(attempt(0)), None, "its end was told already");
+    }
+
+    #[test]
+    fn what_a_lost_node_had_begun_is_to_be_stopped_and_the_rest_is_taken_back() {
+        let queue = queue(1);
+        let mut reader = Assignments::new(Arc::clone(&queue));
+        assert_eq!(reader.try_next().flatten().map(|items| items.len()), Some(1));
+        queue.push(Order::Start, attempt(1), Arc::default(), "n".into(), NodeId(0));
+        queue.abandon(NodeId(0));
+        let items = reader.try_next().flatten().expect("there is news");
+        assert_eq!(items.len(), 1);
+        assert_eq!((items[0].order, items[0].attempt), (Order::Stop, attempt(0)));
     }
 }

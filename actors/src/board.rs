@@ -2,7 +2,7 @@
 //! order of events; every answer is copied out, so no lock outlives a call.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use dashmap::DashMap;
 use plimsoll_core::id::{JobId, NodeId};
@@ -42,6 +42,7 @@ pub struct Board {
     names: DashMap<Arc<str>, NodeId>,
     waiters: DashMap<JobId, Vec<oneshot::Sender<JobStatus>>>,
     last_job: AtomicU64,
+    closed: AtomicBool,
 }
 
 impl JobStatus {
@@ -105,10 +106,17 @@ impl Board {
     pub fn wait(&self, id: JobId) -> Result<oneshot::Receiver<JobStatus>, Refusal> {
         self.job(id)?;
         let (sender, receiver) = oneshot::channel();
-        self.waiters.entry(id).or_default().push(sender);
+        {
+            let mut waiters = self.waiters.entry(id).or_default();
+            // Whoever gave up waiting is not told, and not kept.
+            waiters.retain(|waiter| !waiter.is_closed());
+            waiters.push(sender);
+        }
         // It may have finished between the look and the entry: then nobody else will tell.
         match self.job(id) {
             Ok(status) if status.finished.is_some() => self.tell_waiters(id, &status),
+            // It never will: the sender is dropped, which tells the caller.
+            Ok(_) if self.closed.load(Ordering::SeqCst) => drop(self.waiters.remove(&id)),
             Ok(_) => {}
             Err(refusal) => {
                 self.waiters.remove(&id);
@@ -197,6 +205,7 @@ impl Board {
 
     /// Nobody will finish any more: whoever waits is told by a dropped sender.
     pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
         self.waiters.clear();
     }
 
@@ -204,7 +213,7 @@ impl Board {
     pub(crate) fn fill(&self, jobs: &JobState, cluster: &plimsoll_core::cluster_state::ClusterState) {
         for (id, node) in cluster.nodes() {
             let name: Arc<str> = node.name.as_str().into();
-            let live = u64::from(node.tasks());
+            let live = jobs.live().filter(|task| task.node == id).count() as u64;
             self.nodes.insert(id, NodeStatus { id, name: Arc::clone(&name), live });
             self.names.insert(name, id);
         }

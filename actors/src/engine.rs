@@ -11,7 +11,7 @@ use plimsoll_core::cluster_state::ClusterState;
 use plimsoll_core::codec::CodecError;
 use plimsoll_core::id::{Attempt, NodeId};
 use plimsoll_core::job_state::JobState;
-use plimsoll_core::messages::{ClusterMessage, RunnerMessage};
+use plimsoll_core::messages::{ClusterMessage, RunnerMessage, SchedulerMessage};
 use plimsoll_core::rebalancer::Rebalancer;
 use plimsoll_core::scheduler::Scheduler;
 use plimsoll_core::settings::Settings;
@@ -92,8 +92,13 @@ pub struct ShutdownReport {
     pub stopped: u64,
     /// Of these, executions that had not ended at the deadline.
     pub abandoned: u64,
-    /// Whether every thread of the runtime has ended.
+    /// Whether the deciding thread and the agents' thread have ended. Worker threads that a blocking
+    /// task does not give back are left behind at the deadline.
     pub threads_joined: bool,
+    /// Turns that did not fit into the turn log.
+    pub turns_left_out: u64,
+    /// Why the turn log could not be written, if it could not.
+    pub record_error: Option<String>,
 }
 
 /// What the service keeps to talk to the engine: cheap to clone, usable from any thread.
@@ -171,14 +176,19 @@ impl Port {
         Assignments::new(Arc::clone(&self.assignments))
     }
 
-    /// The service says that an attempt it had begun has ended: its node, unless that was said before.
-    pub fn end_attempt(&self, attempt: Attempt) -> Option<NodeId> {
-        self.assignments.end(attempt)
+    /// The node of an attempt that the service has begun and not reported the end of.
+    pub fn node_of_begun(&self, attempt: Attempt) -> Option<NodeId> {
+        self.assignments.node_of_begun(attempt)
     }
 
-    /// The service says that everything it had begun on a node has ended.
-    pub fn end_attempts_on(&self, node: NodeId) -> Vec<Attempt> {
-        self.assignments.end_all(node)
+    /// What the service has begun on a node and not reported the end of.
+    pub fn begun_on(&self, node: NodeId) -> Vec<Attempt> {
+        self.assignments.begun_on(node)
+    }
+
+    /// The ends of these were reported.
+    pub fn forget_begun(&self, attempts: &[Attempt]) {
+        self.assignments.forget_begun(attempts);
     }
 
     /// Why nothing can be told any more; to be asked when an answer was dropped.
@@ -216,15 +226,16 @@ struct Ready {
 
 impl Engine {
     pub fn start(options: EngineOptions) -> Result<Engine, EngineError> {
+        let recorder = options.recorder.clone();
+        let machines = options.restore.as_ref().map(Snapshot::machines).transpose();
+        // Before any thread is there: a bad snapshot leaves nothing behind.
+        let machines = machines.map_err(EngineError::Snapshot)?;
         let workers = Builder::new_multi_thread()
             .worker_threads(options.worker_threads.max(1))
             .thread_name("plimsoll-worker")
             .enable_all()
             .build()
             .map_err(EngineError::Thread)?;
-        let recorder = options.recorder.clone();
-        let machines = options.restore.as_ref().map(Snapshot::machines).transpose();
-        let machines = machines.map_err(EngineError::Snapshot)?;
         let (ready, wired) = mpsc::channel();
         let worker_handle = workers.handle().clone();
         let deciding = std::thread::Builder::new()
@@ -280,14 +291,19 @@ impl Drop for Engine {
 
 impl Threads {
     fn end(self, port: &Port, deadline: Duration, recorder: Option<&Recorder>) -> ShutdownReport {
-        let until = Instant::now() + deadline;
+        const A_LONG_TIME: Duration = Duration::from_secs(365 * 24 * 3_600);
+        let until = Instant::now() + deadline.min(A_LONG_TIME);
         let mut report = ShutdownReport::default();
         let wait = Builder::new_current_thread().enable_time().build();
         if let Ok(wait) = wait {
             wait.block_on(async {
-                report.drained = port.front.send(DrainAll).await.unwrap_or(0);
+                let soon = |left: Duration| left.max(Duration::from_millis(100));
+                let left = || soon(until.saturating_duration_since(Instant::now()));
+                let drained = tokio::time::timeout(left(), port.front.send(DrainAll)).await;
+                report.drained = drained.ok().and_then(Result::ok).unwrap_or(0);
                 for shard in &self.shards {
-                    report.stopped += shard.send(StopAll).await.unwrap_or(0) as u64;
+                    let stopped = tokio::time::timeout(left(), shard.send(StopAll)).await;
+                    report.stopped += stopped.ok().and_then(Result::ok).unwrap_or(0) as u64;
                 }
                 report.abandoned = self.wait_for_executions(until).await;
             });
@@ -303,8 +319,10 @@ impl Threads {
         );
         port.board.close();
         port.assignments.close();
-        if let Some(Err(error)) = recorder.map(Recorder::finish) {
-            tracing::error!(%error, "the turn log is incomplete");
+        match recorder.map(Recorder::finish) {
+            Some(Ok(left_out)) => report.turns_left_out = left_out,
+            Some(Err(error)) => report.record_error = Some(error.to_string()),
+            None => {}
         }
         report
     }
@@ -378,13 +396,11 @@ fn wire(
     let shards = shards_of(&options, &common, &board, &workers, &runner_context, &assignments);
     let (agents, shards) = start(shards);
     let runner_settings = common.runner_settings(&settings);
-    if restored {
-        begin_agents_anew(&machines, &shards);
-    }
+    let agents_to_begin = if restored { agents_anew(&machines) } else { Vec::new() };
     let lane = Arc::new(Lane::new(options.lane_capacity.max(1)));
-    let shared_settings = Arc::new(RwLock::new(settings));
-    let front =
-        Front::new(Arc::clone(&lane), common.clone(), Arc::clone(&board), Arc::clone(&shared_settings));
+    let shared_settings = Arc::new(RwLock::new(Arc::clone(&settings)));
+    let last_ticket = options.restore.as_ref().map_or(0, |snapshot| snapshot.last_ticket);
+    let front = Front::new(Arc::clone(&lane), common.clone(), Arc::clone(&board), settings, last_ticket);
     let front = front.start();
     let router = Router {
         jobs: seat(machines.jobs, Context::new(), &common),
@@ -398,8 +414,11 @@ fn wire(
         credit: common.decide_only.then(|| RefCell::new(CreditCount::new(options.assignment_window.max(1)))),
     };
     router.runner.do_send(Batch(vec![RunnerMessage::Settings(runner_settings)]));
-    if let Some(credit) = &router.credit {
-        router.scheduler.do_send(Batch(vec![credit.borrow().message()]));
+    let window = common.decide_only.then_some(options.assignment_window.max(1));
+    router.scheduler.do_send(Batch(vec![SchedulerMessage::NewCredit { window }]));
+    // Behind everything that was on its way when the snapshot was taken.
+    for (node, change) in agents_to_begin {
+        router.shard(node).do_send(change);
     }
     if restored {
         router.cluster.do_send(Batch(vec![ClusterMessage::LookAgain]));
@@ -472,10 +491,11 @@ pub(crate) fn wire_here(options: EngineOptions, workers: tokio::runtime::Handle)
 }
 
 /// Agents of a restored runtime begin a new session: what had begun is gone and runs again.
-fn begin_agents_anew(machines: &Machines, shards: &[Addr<AgentShard>]) {
-    for (node, spec) in machines.cluster.machine.nodes() {
-        let last_session = machines.runner.machine.session(node);
-        let name = spec.name.as_str().into();
-        shards[node.index() % shards.len()].do_send(AgentChange::BeginAnew { node, name, last_session });
-    }
+fn agents_anew(machines: &Machines) -> Vec<(NodeId, AgentChange)> {
+    let begin = |(node, spec): (NodeId, &plimsoll_core::cluster_state::Node)| {
+        // The TaskRunner may not have heard of the node yet when the snapshot was taken.
+        let last_session = machines.runner.machine.session(node).max(spec.session);
+        (node, AgentChange::BeginAnew { node, name: spec.name.as_str().into(), last_session })
+    };
+    machines.cluster.machine.nodes().map(begin).collect()
 }

@@ -45,7 +45,7 @@ impl Executions {
         Executions { executor, workers, grace, running: BTreeMap::new(), last_serial: 0, closing: false }
     }
 
-    /// Starts an execution. A future that is over at its first poll never leaves this thread.
+    /// Starts an execution. A future that may be polled here and is over at once never leaves this thread.
     pub(crate) fn start(
         &mut self,
         node: NodeId,
@@ -64,9 +64,12 @@ impl Executions {
             Ok(work) => work,
             Err(_) => return Started::Over(Exit::Failed),
         };
-        let first = catch_unwind(AssertUnwindSafe(|| {
-            work.future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
-        }));
+        let first = match self.executor.polls_inline() {
+            true => catch_unwind(AssertUnwindSafe(|| {
+                work.future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+            })),
+            false => Ok(Poll::Pending),
+        };
         match first {
             Ok(Poll::Ready(result)) => return Started::Over(exit_of(result)),
             Err(_) => return Started::Over(Exit::Failed),

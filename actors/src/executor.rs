@@ -14,6 +14,12 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
 
 /// Runs tasks. Futures run on the runtime's own worker threads; a panic in one fails its task only.
 pub trait Executor: Send + Sync + 'static {
+    /// Whether the first poll of its futures may happen on the agents' own thread, which saves a hop for
+    /// tasks that are over at once. Only for futures that never block: one that does stops every agent.
+    fn polls_inline(&self) -> bool {
+        false
+    }
+
     /// Makes the node ready for the task, before it counts as running.
     fn prepare(&self, task: &TaskContext) -> BoxFuture<Result<(), TaskError>> {
         let _ = task;

@@ -2,7 +2,7 @@
 //! answer to callers, to the board and to subscribers.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, System, WrapFuture};
 use metrics::{Counter, Gauge};
@@ -56,7 +56,8 @@ pub(crate) struct Front {
     lane: Arc<Lane<Command>>,
     common: Common,
     board: Arc<Board>,
-    settings: Arc<RwLock<Arc<Settings>>>,
+    /// The settings that the machines were told last.
+    settings: Arc<Settings>,
     last_ticket: u64,
     pending: BTreeMap<Ticket, Pending>,
     many: BTreeMap<Ticket, Many>,
@@ -94,14 +95,15 @@ impl Front {
         lane: Arc<Lane<Command>>,
         common: Common,
         board: Arc<Board>,
-        settings: Arc<RwLock<Arc<Settings>>>,
+        settings: Arc<Settings>,
+        last_ticket: u64,
     ) -> Front {
         Front {
             lane,
             common,
             board,
             settings,
-            last_ticket: 0,
+            last_ticket,
             pending: BTreeMap::new(),
             many: BTreeMap::new(),
             subscribers: Vec::new(),
@@ -180,6 +182,7 @@ impl Front {
             Command::Settings(settings) => {
                 let runner = self.common.runner_settings(&settings);
                 slice.change_settings(&settings, runner);
+                self.settings = settings;
             }
             Command::Subscribe(subscriber) => self.subscribers.push(subscriber),
             Command::Snapshot(reply) => slice.snapshots.push(reply),
@@ -242,11 +245,10 @@ impl Front {
     fn take_snapshot(&self, reply: oneshot::Sender<snapshot::Snapshot>, context: &mut Context<Self>) {
         let cell = std::rc::Rc::clone(&self.common.router);
         let taken = self.common.clock.now();
-        let settings =
-            Settings::clone(&self.settings.read().unwrap_or_else(|poisoned| poisoned.into_inner()));
+        let (settings, last_ticket) = (Settings::clone(&self.settings), self.last_ticket);
         let work = async move {
             let router = cell.get().expect("wiring is done before the first command");
-            if let Some(snapshot) = snapshot::take(router, taken, settings).await {
+            if let Some(snapshot) = snapshot::take(router, taken, settings, last_ticket).await {
                 let _ = reply.send(snapshot);
             }
         };

@@ -10,10 +10,6 @@ use thiserror::Error;
 
 use crate::doorbell::{Belled, Queue};
 
-/// The lane has no room; the item is inside.
-#[derive(Debug)]
-pub struct Full<T>(pub T);
-
 /// Why an item was not taken. The item is inside.
 #[derive(Debug, Error)]
 pub enum PushError<T> {

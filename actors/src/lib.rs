@@ -32,7 +32,7 @@ pub use commands::{Command, ReplySender};
 pub use engine::{Engine, EngineError, EngineOptions, Port, ShutdownReport, Stopped};
 pub use executor::{BoxFuture, Executor, StopSignal, TaskContext, TaskError};
 pub use fatal::{Fatal, FatalError};
-pub use lane::{Full, PushError};
+pub use lane::PushError;
 pub use recorder::Recorder;
 pub use snapshot::Snapshot;
 pub use subscriptions::{Event, EventBatch, Subscription};

@@ -23,6 +23,7 @@ use crate::shell::{Hold, Photograph, Resume, Seated, Shell};
 pub struct Snapshot {
     pub taken: Time,
     pub settings: Settings,
+    pub(crate) last_ticket: u64,
     jobs: Vec<u8>,
     scheduler: Vec<u8>,
     cluster: Vec<u8>,
@@ -72,7 +73,12 @@ fn seatful<M: Seated>(bytes: &[u8]) -> Result<Seatful<M>, CodecError> {
 }
 
 /// Takes a snapshot; `None` if a machine is gone or cannot be written.
-pub(crate) async fn take(router: &Router, taken: Time, settings: Settings) -> Option<Snapshot> {
+pub(crate) async fn take(
+    router: &Router,
+    taken: Time,
+    settings: Settings,
+    last_ticket: u64,
+) -> Option<Snapshot> {
     let Router { jobs, scheduler, cluster, runner, rebalancer, .. } = router;
     // The TaskRunner first: it is the only one that hears from other threads.
     runner.send(Hold).await.ok()?;
@@ -82,6 +88,7 @@ pub(crate) async fn take(router: &Router, taken: Time, settings: Settings) -> Op
         Some(Snapshot {
             taken,
             settings,
+            last_ticket,
             jobs: photograph(jobs).await?,
             scheduler: photograph(scheduler).await?,
             cluster: photograph(cluster).await?,

@@ -74,7 +74,7 @@ impl Work {
     pub(crate) fn abandon(&mut self, node: NodeId) {
         match self {
             Work::Run(executions) => executions.abandon(node),
-            Work::Assign(queue) => drop(queue.end_all(node)),
+            Work::Assign(queue) => queue.abandon(node),
         }
     }
 

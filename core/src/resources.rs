@@ -57,6 +57,11 @@ impl Kinds {
         Unit::of_kind(self.name(id))
     }
 
+    /// Whether every kind of `earlier` has the same number here, so that amounts keep their meaning.
+    pub fn continues(&self, earlier: &Kinds) -> bool {
+        self.names.starts_with(&earlier.names)
+    }
+
     /// Adds a kind, or finds it; `None` when there is no room for another.
     pub fn declare(&mut self, name: &str) -> Option<KindId> {
         if let Some(id) = self.id(name) {

@@ -238,7 +238,15 @@ impl Figures {
             ];
             output.table(&["demo", ""], rows.map(|(name, value)| vec![name.to_owned(), value]))?;
         }
-        let clean = self.report.threads_joined && self.report.abandoned == 0;
+        if let Some(error) = &self.report.record_error {
+            output.failure(&io::Error::other(format!("the turn log cannot be written: {error}")))?;
+        }
+        if self.report.turns_left_out > 0 {
+            let left_out = self.report.turns_left_out;
+            output.failure(&io::Error::other(format!("{left_out} turns did not fit into the turn log")))?;
+        }
+        let recorded = self.report.record_error.is_none() && self.report.turns_left_out == 0;
+        let clean = recorded && self.report.threads_joined && self.report.abandoned == 0;
         Ok(if clean { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
     }
 }

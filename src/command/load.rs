@@ -48,7 +48,7 @@ const UNFINISHED_MAX: u64 = 50_000;
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> io::Result<ExitCode> {
     let config = Config::from_toml("window = 0.0").expect("a window of zero is a good setting");
-    let builder = Runtime::builder().config(config).executor(tasks(|_| async { Ok(()) }));
+    let builder = Runtime::builder().config(config).executor(tasks(|_| async { Ok(()) }).inline());
     let driver = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = driver.block_on(async {
         let runtime = builder.start().map_err(|error| Box::new(error) as Box<dyn std::error::Error>)?;

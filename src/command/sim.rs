@@ -40,8 +40,9 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> io::Result<Exit
     let mut reports = Vec::new();
     let mut failures = Vec::new();
     let mut progress = Progress::new(arguments.seeds, output.json || arguments.trace);
-    for seed in arguments.seed..arguments.seed.saturating_add(arguments.seeds) {
-        match run_one(seed, arguments.trace)? {
+    for number in 0..arguments.seeds {
+        // Seeds go round: after the largest comes zero.
+        match run_one(arguments.seed.wrapping_add(number), arguments.trace)? {
             Ok(report) => reports.push(report),
             Err(failure) => failures.push(failure),
         }

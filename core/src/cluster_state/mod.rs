@@ -22,7 +22,7 @@ use crate::machine::{Broken, Machine};
 use crate::messages::{Answer, ClusterMessage, NodeEvent, NodeNews, Outbox, Refusal, RunnerMessage};
 use crate::outcome::Outcome;
 use crate::settings::Settings;
-use crate::spec::{NodePatch, NodeSpec};
+use crate::spec::{Liveness, NodePatch, NodeSpec};
 use crate::time::Time;
 
 pub use ledger::LiveAttempt;
@@ -114,7 +114,8 @@ impl ClusterState {
         out.runner.push(RunnerMessage::NodeAdded { node: id, session });
         out.node_event(NodeEvent::Added { node: id, name: spec.name.clone(), session });
         let suspect_until = now + self.settings.deadlines.down;
-        let node = Node::new(spec, suspect_until);
+        let mut node = Node::new(spec, suspect_until);
+        node.session = session;
         self.down_deadlines.set(id.index(), node.down_at);
         self.nodes[id.index()] = Some(node);
         self.announce(id, out);
@@ -170,8 +171,11 @@ impl ClusterState {
             ClusterMessage::RemoveNode { ticket, name } => self.remove_node(ticket, name, out),
             ClusterMessage::HeartbeatLost(node) => self.heartbeat_lost(now, node, out),
             ClusterMessage::Unresponsive(node) => {
-                self.heartbeat_lost(now, node, out);
-                out.node_event(NodeEvent::Unresponsive { node });
+                // A node that is silent already has been reported as such by somebody who knows better.
+                if self.node(node).is_some_and(|node| node.liveness == Liveness::Ready) {
+                    self.heartbeat_lost(now, node, out);
+                    out.node_event(NodeEvent::Unresponsive { node });
+                }
             }
             ClusterMessage::NodeDown(node) => self.node_down(now, node, out),
             ClusterMessage::HeartbeatBack(node) => self.heartbeat_back(node, out),

@@ -20,6 +20,8 @@ pub struct Node {
     pub condition: Condition,
     pub availability: Availability,
     pub liveness: Liveness,
+    /// The first session of the node's agent; no earlier node had it.
+    pub session: u64,
     /// Raised with every change of labels, condition, availability, liveness or capacity.
     pub version: u64,
     /// The sum of what the live attempts hold.
@@ -56,6 +58,7 @@ impl Node {
             condition: spec.condition,
             availability: spec.availability,
             liveness: spec.liveness,
+            session: 0,
             version: 0,
             used: Resources::new(),
             down_at,

@@ -91,7 +91,7 @@ impl fmt::Display for Fault {
 /// Everything wrong with a document, in the order it was found.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Faults {
-    /// The first ones, at most [`FAULTS_LISTED_MAX`].
+    /// The first ones, at most `FAULTS_LISTED_MAX`.
     pub listed: Vec<Fault>,
     /// How many more there are.
     pub more: u64,

@@ -48,6 +48,10 @@ pub enum SchedulerMessage {
         granted: u64,
         window: u64,
     },
+    /// From the host: it begins to count anew, or carries out no assignments itself.
+    NewCredit {
+        window: Option<u64>,
+    },
     Settings(Arc<Settings>),
     /// From the host: why does this group wait?
     Explain {

@@ -64,10 +64,22 @@ impl Scheduler {
         self.serve_starved(turn);
     }
 
+    /// The host begins to count anew: what was placed before does not matter any more.
+    pub(super) fn begin_credit(&mut self, window: Option<u64>, turn: &mut Turn) {
+        let before = self.credit.take().unwrap_or_default();
+        let (granted, window_size) = (window.unwrap_or(u64::MAX), window.unwrap_or(u64::MAX));
+        self.credit = Some(Credit { granted, used: 0, window: window_size, ..before });
+        self.serve_starved(turn);
+        if window.is_none() {
+            self.credit = None;
+        }
+    }
+
     /// A refused placement costs nothing.
     pub(super) fn refund_credit(&mut self) {
         if let Some(credit) = &mut self.credit {
-            credit.used -= 1;
+            // It may have been used before the host began to count.
+            credit.used = credit.used.saturating_sub(1);
         }
     }
 

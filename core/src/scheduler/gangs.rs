@@ -61,11 +61,12 @@ impl Scheduler {
             (0..group.roles.len()).filter(|role| group.roles[*role].waiting() > 0).collect();
         let requests: Vec<&Resources> = waiting.iter().map(|role| &group.roles[*role].spec.request).collect();
         let order: Vec<usize> = role_order(&requests).into_iter().map(|index| waiting[index]).collect();
-        let tasks = group.waiting();
-        if !self.has_credit(tasks) {
+        let (tasks, has_credit) = (group.waiting(), self.has_credit(group.waiting()));
+        let Some(nodes) = self.take_room(id, &order) else { return Served::NoRoom };
+        if !has_credit {
+            self.give_room_back(id, &order, &nodes);
             return Served::NoCredit;
         }
-        let Some(nodes) = self.take_room(id, &order) else { return Served::NoRoom };
         credit::spend(&mut self.credit, tasks);
         let group = groups::find_mut(&mut self.jobs, id).expect("a queued group is there");
         let shape = group.gang.take().expect("a queued gang knows its shape");
@@ -84,6 +85,16 @@ impl Scheduler {
             }
         }
         Served::All
+    }
+
+    fn give_room_back(&mut self, id: GroupId, order: &[usize], nodes: &[NodeId]) {
+        let group = groups::find(&self.jobs, id).expect("the caller has seen the group");
+        let roles = order.iter().map(|role| &group.roles[*role]);
+        let requests =
+            roles.flat_map(|role| std::iter::repeat_n(&role.spec.request, role.waiting() as usize));
+        for (node, request) in nodes.iter().zip(requests) {
+            self.nodes.give_back(*node, request);
+        }
     }
 
     /// Takes room for every waiting task of these roles, or for none of them: first each task on

@@ -21,12 +21,13 @@ mod queue;
 mod shapes;
 mod windows;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::collections::Paged;
-use crate::id::{Attempt, GroupId, NodeId, Slot, TaskId};
+use crate::id::{Attempt, GroupId, NodeId, Slot, TaskId, Ticket};
 use crate::machine::{Broken, Machine};
 use crate::messages::{
     Answer, ClusterMessage, GroupArrival, NodeNews, Outbox, Refusal, Released, ReturnedTask,
@@ -58,6 +59,8 @@ pub struct Scheduler {
     last_plan: u64,
     gate_open: bool,
     credit: Option<Credit>,
+    /// Questions to be answered, one a turn: an answer looks at every node.
+    questions: VecDeque<(Ticket, GroupId)>,
 }
 
 impl Scheduler {
@@ -72,6 +75,7 @@ impl Scheduler {
             last_plan: 0,
             gate_open: false,
             credit: None,
+            questions: VecDeque::new(),
         }
     }
 
@@ -362,6 +366,14 @@ impl Scheduler {
         shapes
     }
 
+    fn answer_next_question(&mut self, out: &mut Outbox) {
+        let Some((ticket, group)) = self.questions.pop_front() else { return };
+        match self.explain(group) {
+            Some(explanation) => out.reply(ticket, Answer::Explained(Box::new(explanation))),
+            None => out.refuse(ticket, Refusal::UnknownGroup(group.job())),
+        }
+    }
+
     fn change_settings(&mut self, settings: Arc<Settings>) {
         let widened = settings.kinds.len() != self.settings.kinds.len();
         self.settings = settings;
@@ -394,12 +406,10 @@ impl Scheduler {
             SchedulerMessage::Committed { plan } => debug_assert!(plan <= self.last_plan),
             SchedulerMessage::Conflict(attempts) => self.conflict(attempts, turn),
             SchedulerMessage::Credit { granted, window } => self.grant(granted, window, turn),
+            SchedulerMessage::NewCredit { window } => self.begin_credit(window, turn),
             SchedulerMessage::Gate { open } => self.gate_open = open,
             SchedulerMessage::Settings(settings) => self.change_settings(settings),
-            SchedulerMessage::Explain { ticket, group } => match self.explain(group) {
-                Some(explanation) => out.reply(ticket, Answer::Explained(Box::new(explanation))),
-                None => out.refuse(ticket, Refusal::UnknownGroup(group.job())),
-            },
+            SchedulerMessage::Explain { ticket, group } => self.questions.push_back((ticket, group)),
         }
     }
 }
@@ -420,10 +430,12 @@ impl Machine for Scheduler {
         if let Some(sequence) = turn.seen {
             out.cluster.push(ClusterMessage::Seen { sequence });
         }
+        self.answer_next_question(out);
     }
 
     fn wake_at(&self) -> Option<Time> {
-        self.shapes.next_window_close()
+        // The rest of the questions at once, after everybody else had a turn.
+        if self.questions.is_empty() { self.shapes.next_window_close() } else { Some(Time::ZERO) }
     }
 
     fn rebuild(&mut self) {

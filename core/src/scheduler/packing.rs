@@ -34,7 +34,11 @@ pub(super) fn pack(
         return None;
     }
     let mut search = Search { demands, free, places: vec![Vec::new(); demands.len()], steps: 0 };
-    search.place(0, 0, demands.first().map_or(0, |(demand, _)| demand.tasks)).then_some(search.places)
+    let found = search.place(0, 0, demands.first().map_or(0, |(demand, _)| demand.tasks));
+    let expand = |places: Vec<(NodeId, u32)>| {
+        places.into_iter().flat_map(|(node, count)| std::iter::repeat_n(node, count as usize)).collect()
+    };
+    found.then(|| search.places.into_iter().map(expand).collect())
 }
 
 /// What is left of `free` when it holds so many copies of a request, all of which fit.
@@ -49,7 +53,8 @@ pub(super) fn without_copies(free: &Resources, request: &Resources, count: u64) 
 struct Search<'a> {
     demands: &'a [(Demand<'a>, &'a [NodeId])],
     free: BTreeMap<NodeId, Resources>,
-    places: Vec<Vec<NodeId>>,
+    /// By role: how many tasks on which node.
+    places: Vec<Vec<(NodeId, u32)>>,
     steps: u32,
 }
 
@@ -74,7 +79,7 @@ impl Search<'_> {
         for count in (0..=most).rev() {
             self.free.insert(node, without_copies(&before, demand.request, u64::from(count)));
             self.places[role].truncate(placed);
-            self.places[role].extend(std::iter::repeat_n(node, count as usize));
+            self.places[role].push((node, count));
             if self.place(role, candidate + 1, left - count) {
                 return true;
             }

@@ -1,0 +1,104 @@
+//! Snapshots and the end of a runtime: what goes on, and what answers afterwards.
+
+use std::time::Duration;
+
+use plimsoll::core::settings::RawSettings;
+use plimsoll::{Config, JobSpec, NodeSpec, RequestError, Runtime, TaskContext, tasks};
+
+fn run<T>(body: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        tokio::time::timeout(Duration::from_secs(30), body).await.expect("within the deadline")
+    })
+}
+
+fn at_once() -> Config {
+    Config::from_toml("window = 0.0").expect("a good setting")
+}
+
+/// Goal: after the end nobody waits for what will never come.
+#[test]
+fn waiting_after_the_end_is_a_typed_error() {
+    run(async {
+        let runtime = Runtime::builder().config(at_once()).start().expect("it starts");
+        let handle = runtime.handle();
+        let job = handle.submit(JobSpec::bag("j", 1)).await.expect("accepted");
+        runtime.shutdown(Duration::MAX).await;
+        assert!(matches!(handle.wait(job).await, Err(RequestError::Stopped(_))));
+        assert!(handle.events().is_err());
+    });
+}
+
+/// Goal: a service that runs the work itself is served after a restore, window after window.
+#[test]
+fn a_restored_service_that_runs_the_work_itself_is_served_on_and_on() {
+    run(async {
+        let runtime = Runtime::builder().config(at_once()).assignment_window(2).start().expect("it starts");
+        let handle = runtime.handle();
+        handle.add_node(NodeSpec::new("a").capacity("slot", 1)).await.expect("the node is new");
+        let job = handle.submit(JobSpec::bag("j", 9).request("slot", 1)).await.expect("accepted");
+        let mut assignments = runtime.assignments().expect("the first reader");
+        for _ in 0..4 {
+            let batch = assignments.next().await.expect("the runtime runs");
+            handle.node_idle("a").await.expect("the node is there");
+            handle.acknowledge(&mut assignments, batch[0].sequence).await.expect("the runtime runs");
+        }
+        let bytes = runtime.snapshot().await.expect("a snapshot");
+        drop(runtime);
+        let restored =
+            Runtime::builder().assignment_window(2).restore(bytes).start().expect("it starts again");
+        let handle = restored.handle();
+        let mut assignments = restored.assignments().expect("the first reader");
+        while handle.job(job).expect("kept").finished.is_none() {
+            let batch = assignments.next().await.expect("the runtime runs");
+            let last = batch.last().map_or(0, |assignment| assignment.sequence);
+            handle.node_idle("a").await.expect("the node is there");
+            handle.acknowledge(&mut assignments, last).await.expect("the runtime runs");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(handle.wait(job).await.expect("it finishes").completed, 9);
+    });
+}
+
+/// Goal: a node that is added while a snapshot is taken works after the restore.
+#[test]
+fn a_node_added_during_the_snapshot_works_after_it() {
+    run(async {
+        let runtime = Runtime::builder().executor(tasks(|_| async { Ok(()) })).start().expect("it starts");
+        let handle = runtime.handle();
+        let (added, bytes) =
+            tokio::join!(handle.add_node(NodeSpec::new("a").capacity("slot", 1)), runtime.snapshot());
+        added.expect("the node is new");
+        let bytes = bytes.expect("a snapshot");
+        drop(runtime);
+        let restored = Runtime::builder().executor(tasks(|_| async { Ok(()) })).restore(bytes).start();
+        let restored = restored.expect("it starts again");
+        let handle = restored.handle();
+        // Whether the node is in the snapshot depends on which was first; both are fine.
+        let _ = handle.add_node(NodeSpec::new("a").capacity("slot", 1)).await;
+        let job = handle.submit(JobSpec::bag("j", 2).request("slot", 1)).await.expect("accepted");
+        assert_eq!(handle.wait(job).await.expect("it finishes").completed, 2);
+    });
+}
+
+/// Goal: the numbers of resource kinds keep their meaning while the runtime runs.
+#[test]
+fn resource_kinds_are_only_added_while_the_runtime_runs() {
+    run(async {
+        let config = Config::from_toml("window = 0.0\nresources = [\"disk\"]").expect("good settings");
+        let executor = tasks(|_: TaskContext| async { Ok(()) });
+        let runtime = Runtime::builder().config(config).executor(executor).start().expect("it starts");
+        let handle = runtime.handle();
+        let job = handle.submit(JobSpec::bag("j", 1).request("disk", "1Gi")).await.expect("accepted");
+        let fewer = RawSettings { resources: Some(Vec::new()), ..RawSettings::default() };
+        assert!(matches!(handle.update_settings(&fewer), Err(RequestError::Settings(_))));
+        let more = ["disk", "licence"].map(str::to_owned).to_vec();
+        let more = RawSettings { resources: Some(more), ..RawSettings::default() };
+        handle.update_settings(&more).expect("kinds can be added");
+        handle
+            .add_node(NodeSpec::new("a").capacity("disk", "2Gi").capacity("licence", 1))
+            .await
+            .expect("new");
+        handle.wait(job).await.expect("it finishes");
+    });
+}
