@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use actix::{Actor, Addr, Arbiter, AsyncContext, Context, System};
 use plimsoll_core::cluster_state::ClusterState;
 use plimsoll_core::codec::CodecError;
-use plimsoll_core::id::{Attempt, NodeId};
+use plimsoll_core::id::NodeId;
 use plimsoll_core::job_state::JobState;
 use plimsoll_core::messages::{ClusterMessage, RunnerMessage, SchedulerMessage};
 use plimsoll_core::rebalancer::Rebalancer;
@@ -22,21 +22,20 @@ use thiserror::Error;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::agents::{AgentChange, AgentShard, CountExecutions, StopAll};
-use crate::assignments::{AssignmentQueue, Assignments};
+use crate::assignments::AssignmentQueue;
 use crate::board::Board;
 use crate::clock::Clock;
-use crate::commands::Command;
 use crate::credit::CreditCount;
 use crate::executions::Executions;
 use crate::executor::Executor;
-use crate::fatal::{Fatal, FatalError};
-use crate::front::{DrainAll, Front, Leave, Ring};
-use crate::lane::{Lane, PushError};
+use crate::fatal::Fatal;
+use crate::front::{DrainAll, Front, Leave};
+use crate::lane::Lane;
+use crate::port::Port;
 use crate::recorder::Recorder;
 use crate::router::{Batch, Router};
 use crate::shell::{Common, Seated, Shell};
 use crate::snapshot::{Machines, Seatful, Snapshot};
-use crate::subscriptions::{Subscription, subscription};
 use crate::work::Work;
 
 /// What an engine is started with.
@@ -75,14 +74,6 @@ pub enum EngineError {
     EndedEarly,
 }
 
-/// The runtime has stopped, in order or because a machine's step panicked.
-#[derive(Clone, Debug, Error)]
-#[error("the runtime has stopped")]
-pub struct Stopped {
-    #[source]
-    pub cause: Option<FatalError>,
-}
-
 /// How a shutdown went.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ShutdownReport {
@@ -99,106 +90,6 @@ pub struct ShutdownReport {
     pub turns_left_out: u64,
     /// Why the turn log could not be written, if it could not.
     pub record_error: Option<String>,
-}
-
-/// What the service keeps to talk to the engine: cheap to clone, usable from any thread.
-#[derive(Clone)]
-pub struct Port {
-    lane: Arc<Lane<Command>>,
-    front: Addr<Front>,
-    board: Arc<Board>,
-    fatal: Fatal,
-    settings: Arc<RwLock<Arc<Settings>>>,
-    clock: Clock,
-    assignments: Arc<AssignmentQueue>,
-}
-
-impl std::fmt::Debug for Port {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Port").field("lane_depth", &self.lane.len()).finish_non_exhaustive()
-    }
-}
-
-impl Port {
-    pub fn board(&self) -> &Arc<Board> {
-        &self.board
-    }
-
-    /// The runtime's own clock.
-    pub fn now(&self) -> Time {
-        self.clock.now()
-    }
-
-    pub fn settings(&self) -> Arc<Settings> {
-        Arc::clone(&self.settings.read().unwrap_or_else(|poisoned| poisoned.into_inner()))
-    }
-
-    /// Makes new settings out of the current ones and sends them to the machines, all under one
-    /// lock, so that changes follow each other. Nothing changes if `change` fails.
-    pub fn change_settings<E>(
-        &self,
-        change: impl FnOnce(&Settings) -> Result<Settings, E>,
-    ) -> Result<Result<Arc<Settings>, E>, PushError<Command>> {
-        let mut current = self.settings.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let mut settings = match change(&current) {
-            Ok(settings) => settings,
-            Err(error) => return Ok(Err(error)),
-        };
-        settings.version = current.version + 1;
-        let settings = Arc::new(settings);
-        self.push(Command::Settings(Arc::clone(&settings)))?;
-        *current = Arc::clone(&settings);
-        Ok(Ok(settings))
-    }
-
-    /// Puts a command on the lane, if there is room.
-    pub fn push(&self, command: Command) -> Result<(), PushError<Command>> {
-        if self.lane.try_push(command)? {
-            self.front.do_send(Ring);
-        }
-        Ok(())
-    }
-
-    /// Asks to be woken when there may be room on the lane again.
-    pub fn wait_for_room(&self, waker: &std::task::Waker) {
-        self.lane.wait_for_room(waker);
-    }
-
-    /// Events from now on, at most so many batches behind.
-    pub fn subscribe(&self, batches: usize) -> Result<Subscription, PushError<Command>> {
-        let (subscriber, subscription) = subscription(batches);
-        self.push(Command::Subscribe(subscriber))?;
-        Ok(subscription)
-    }
-
-    /// The reading end of the assignments; the engine's owner sees to it that there is only one.
-    pub fn assignments(&self) -> Assignments {
-        Assignments::new(Arc::clone(&self.assignments))
-    }
-
-    /// The node of an attempt that the service has begun and not reported the end of.
-    pub fn node_of_begun(&self, attempt: Attempt) -> Option<NodeId> {
-        self.assignments.node_of_begun(attempt)
-    }
-
-    /// What the service has begun on a node and not reported the end of.
-    pub fn begun_on(&self, node: NodeId) -> Vec<Attempt> {
-        self.assignments.begun_on(node)
-    }
-
-    /// The ends of these were reported.
-    pub fn forget_begun(&self, attempts: &[Attempt]) {
-        self.assignments.forget_begun(attempts);
-    }
-
-    /// Why nothing can be told any more; to be asked when an answer was dropped.
-    pub fn stopped(&self) -> Stopped {
-        Stopped { cause: self.fatal.get().cloned() }
-    }
-
-    pub fn is_stopped(&self) -> bool {
-        self.lane.is_closed()
-    }
 }
 
 /// A running engine and its threads.

@@ -1,0 +1,126 @@
+//! What the service keeps to talk to the engine: the lane in, the board and the streams out.
+
+use std::sync::{Arc, RwLock};
+
+use actix::Addr;
+use plimsoll_core::id::{Attempt, NodeId};
+use plimsoll_core::settings::Settings;
+use plimsoll_core::time::Time;
+use thiserror::Error;
+
+use crate::assignments::{AssignmentQueue, Assignments};
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::commands::Command;
+use crate::fatal::{Fatal, FatalError};
+use crate::front::{Front, Ring};
+use crate::lane::{Lane, PushError};
+use crate::subscriptions::{Subscription, subscription};
+
+/// The runtime has stopped, in order or because a machine's step panicked.
+#[derive(Clone, Debug, Error)]
+#[error("the runtime has stopped")]
+pub struct Stopped {
+    #[source]
+    pub cause: Option<FatalError>,
+}
+
+/// What the service keeps to talk to the engine: cheap to clone, usable from any thread.
+#[derive(Clone)]
+pub struct Port {
+    pub(crate) lane: Arc<Lane<Command>>,
+    pub(crate) front: Addr<Front>,
+    pub(crate) board: Arc<Board>,
+    pub(crate) fatal: Fatal,
+    pub(crate) settings: Arc<RwLock<Arc<Settings>>>,
+    pub(crate) clock: Clock,
+    pub(crate) assignments: Arc<AssignmentQueue>,
+}
+
+impl std::fmt::Debug for Port {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Port").field("lane_depth", &self.lane.len()).finish_non_exhaustive()
+    }
+}
+
+impl Port {
+    pub fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+
+    /// The runtime's own clock.
+    pub fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+
+    /// Makes new settings out of the current ones and sends them to the machines, all under one
+    /// lock, so that changes follow each other. Nothing changes if `change` fails.
+    pub fn change_settings<E>(
+        &self,
+        change: impl FnOnce(&Settings) -> Result<Settings, E>,
+    ) -> Result<Result<Arc<Settings>, E>, PushError<Command>> {
+        let mut current = self.settings.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut settings = match change(&current) {
+            Ok(settings) => settings,
+            Err(error) => return Ok(Err(error)),
+        };
+        settings.version = current.version + 1;
+        let settings = Arc::new(settings);
+        self.push(Command::Settings(Arc::clone(&settings)))?;
+        *current = Arc::clone(&settings);
+        Ok(Ok(settings))
+    }
+
+    /// Puts a command on the lane, if there is room.
+    pub fn push(&self, command: Command) -> Result<(), PushError<Command>> {
+        if self.lane.try_push(command)? {
+            self.front.do_send(Ring);
+        }
+        Ok(())
+    }
+
+    /// Asks to be woken when there may be room on the lane again.
+    pub fn wait_for_room(&self, waker: &std::task::Waker) {
+        self.lane.wait_for_room(waker);
+    }
+
+    /// Events from now on, at most so many batches behind.
+    pub fn subscribe(&self, batches: usize) -> Result<Subscription, PushError<Command>> {
+        let (subscriber, subscription) = subscription(batches);
+        self.push(Command::Subscribe(subscriber))?;
+        Ok(subscription)
+    }
+
+    /// The reading end of the assignments; the engine's owner sees to it that there is only one.
+    pub fn assignments(&self) -> Assignments {
+        Assignments::new(Arc::clone(&self.assignments))
+    }
+
+    /// The node of an attempt that the service has begun and not reported the end of.
+    pub fn node_of_begun(&self, attempt: Attempt) -> Option<NodeId> {
+        self.assignments.node_of_begun(attempt)
+    }
+
+    /// What the service has begun on a node and not reported the end of.
+    pub fn begun_on(&self, node: NodeId) -> Vec<Attempt> {
+        self.assignments.begun_on(node)
+    }
+
+    /// The ends of these were reported.
+    pub fn forget_begun(&self, attempts: &[Attempt]) {
+        self.assignments.forget_begun(attempts);
+    }
+
+    /// Why nothing can be told any more; to be asked when an answer was dropped.
+    pub fn stopped(&self) -> Stopped {
+        Stopped { cause: self.fatal.get().cloned() }
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.lane.is_closed()
+    }
+}
