@@ -140,19 +140,22 @@ fn tasks_ahead_are_those_that_came_before() {
     assert_eq!(ahead(&bench, 3), Some(2));
 }
 
-/// Goal: a question is answered to the host in its turn, for unknown groups by a refusal. Method: two
-/// questions in one batch with an arrival; the answers carry the tickets.
+/// Goal: questions are answered one a turn, in order, for unknown groups by a refusal. Method: two
+/// questions in one batch with an arrival; the second wakes the machine again at once.
 #[test]
 fn questions_are_answered_to_the_host() {
     let mut bench = Bench::new();
     let ask = |ticket, job| SchedulerMessage::Explain { ticket: Ticket(ticket), group: group(job) };
     bench.hear(vec![bag(1, 1, SLOT, 1), ask(7, 1), ask(8, 9)]);
-    let refusal = Answer::Refused(Refusal::UnknownGroup(JobId(9)));
-    let [HostMessage::Reply { ticket: Ticket(7), answer: Answer::Explained(known) }, unknown] =
+    let [HostMessage::Reply { ticket: Ticket(7), answer: Answer::Explained(known) }] =
         bench.out.host.as_slice()
     else {
         panic!("found {:?}", bench.out.host)
     };
     assert_eq!(known.waiting, 1);
-    assert_eq!(*unknown, HostMessage::Reply { ticket: Ticket(8), answer: refusal });
+    assert_eq!(bench.scheduler.wake_at(), Some(Time::ZERO));
+    bench.hear(Vec::new());
+    let refusal = Answer::Refused(Refusal::UnknownGroup(JobId(9)));
+    assert_eq!(bench.out.host, [HostMessage::Reply { ticket: Ticket(8), answer: refusal }]);
+    assert_ne!(bench.scheduler.wake_at(), Some(Time::ZERO));
 }
