@@ -2,7 +2,8 @@
 //!
 //!     cargo bench --bench windows [-- --quick]
 //!
-//! The quiet run is the baseline of the flooded one: both are taken in the same process.
+//! The quiet run is the baseline of the flooded one: both are taken in the same process. Lateness is
+//! counted from the call on, so the wait for room on the lane is in it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -74,27 +75,38 @@ fn flood(handle: &Handle, over: &AtomicBool, flooded: &AtomicU64) {
 fn probe(handle: &Handle, probes: u32) -> Histogram<u64> {
     let mut lateness = Histogram::new_with_max(60_000_000, 3).expect("three digits are a good precision");
     for number in 0..probes {
-        let mut events = handle.events().expect("the runtime runs");
+        // The flood may leave no room on the lane at this very moment.
+        let mut events = loop {
+            match handle.events() {
+                Ok(events) => break events,
+                Err(error) => assert!(error.is_retryable(), "{error}"),
+            }
+            std::thread::yield_now();
+        };
         let before = handle.now().0;
         let job = JobSpec::bag("probe", 1).request("cpu", i64::from(number % 50) + 1);
         let job = handle.submit_blocking(job).expect("accepted");
-        let bound = wait_until_bound(&mut events, job);
-        lateness.saturating_record(bound.saturating_sub(before + WINDOW_MICROS));
+        if let Some(bound) = wait_until_bound(&mut events, job) {
+            lateness.saturating_record(bound.saturating_sub(before + WINDOW_MICROS));
+        }
         std::thread::sleep(Duration::from_millis(5));
     }
     lateness
 }
 
-fn wait_until_bound(events: &mut Subscription, job: JobId) -> u64 {
+/// When the job was bound; `None` if the news may be among what was missed.
+fn wait_until_bound(events: &mut Subscription, job: JobId) -> Option<u64> {
     loop {
         let batch = events.next_blocking().expect("the runtime runs");
         for event in batch.events.iter() {
             if let Event::Job(JobEvent::Bound { attempt, at, .. }) = event
                 && attempt.task.job() == job
             {
-                return at.0;
+                return Some(at.0);
             }
         }
-        assert_eq!(batch.missed, 0, "the probe reads fast enough");
+        if batch.missed > 0 {
+            return None;
+        }
     }
 }
