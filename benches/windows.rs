@@ -2,14 +2,16 @@
 //!
 //!     cargo bench --bench windows [-- --quick]
 //!
-//! The quiet run is the baseline of the flooded one: both are taken in the same process. Lateness is
-//! counted from the call on, so the wait for room on the lane is in it.
+//! The quiet run is the baseline of the flooded one: both are taken in the same process. Two things are
+//! shown: how long after its deadline a window closes, as the Scheduler's shell itself counts it, and
+//! how long a caller waits beyond the window, which has the wait for room on the full lane in it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use metrics::{Counter, Gauge, Key, KeyName, Metadata, SharedString, Unit};
 use plimsoll::core::id::JobId;
 use plimsoll::core::messages::JobEvent;
 use plimsoll::{Config, Event, Handle, JobSpec, NodeSpec, Runtime, Subscription, tasks};
@@ -21,14 +23,74 @@ fn main() {
     let quick = std::env::args().any(|argument| argument == "--quick")
         || std::env::var_os("PLIMSOLL_BENCH_QUICK").is_some();
     let probes = if quick { 10 } else { 100 };
+    let deadlines = Deadlines::default();
+    metrics::set_global_recorder(deadlines.clone()).expect("nobody else records");
     println!("lateness of a 50 ms window, microseconds ({probes} windows each)");
-    println!("{:<22}{:>8}{:>8}{:>8}{:>16}", "", "p50", "p99", "max", "jobs flooded in");
+    println!("{:<38}{:>8}{:>8}{:>8}{:>10}{:>16}", "", "p50", "p99", "max", "counted", "jobs flooded in");
     for (name, producers) in [("quiet", 0), ("flooded by 4 threads", PRODUCERS)] {
-        let (lateness, flooded) = measure(probes, producers);
-        let at = |quantile: f64| lateness.value_at_quantile(quantile);
-        println!("{name:<22}{:>8}{:>8}{:>8}{flooded:>16}", at(0.5), at(0.99), lateness.max());
+        deadlines.clear();
+        let (seen_by_caller, flooded) = measure(probes, producers);
+        let closing = deadlines.take();
+        for (what, lateness) in [("window closes", closing), ("caller waits", seen_by_caller)] {
+            let at = |quantile: f64| lateness.value_at_quantile(quantile);
+            let title = format!("{name}: {what}");
+            let (max, counted) = (lateness.max(), lateness.len());
+            println!("{title:<38}{:>8}{:>8}{max:>8}{counted:>10}{flooded:>16}", at(0.5), at(0.99));
+        }
     }
-    println!("target: p99 under 10000 while flooded");
+    println!("target: a window closes at most 10000 late (p99) while flooded");
+}
+
+/// Counts how late the Scheduler sees to its deadlines, which are the ends of windows.
+#[derive(Clone)]
+struct Deadlines(Arc<Mutex<Histogram<u64>>>);
+
+impl Default for Deadlines {
+    fn default() -> Deadlines {
+        Deadlines(Arc::new(Mutex::new(histogram())))
+    }
+}
+
+impl Deadlines {
+    fn clear(&self) {
+        self.0.lock().expect("nobody panics here").reset();
+    }
+
+    fn take(&self) -> Histogram<u64> {
+        self.0.lock().expect("nobody panics here").clone()
+    }
+}
+
+impl metrics::HistogramFn for Deadlines {
+    fn record(&self, seconds: f64) {
+        self.0.lock().expect("nobody panics here").saturating_record((seconds * 1e6) as u64);
+    }
+}
+
+impl metrics::Recorder for Deadlines {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::noop()
+    }
+
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::noop()
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> metrics::Histogram {
+        let of_scheduler = key.labels().any(|label| label.value() == "Scheduler");
+        match of_scheduler && key.name() == "plimsoll_deadline_lateness_seconds" {
+            true => metrics::Histogram::from_arc(Arc::new(self.clone())),
+            false => metrics::Histogram::noop(),
+        }
+    }
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_max(60_000_000, 3).expect("three digits are a good precision")
 }
 
 fn measure(probes: u32, producers: usize) -> (Histogram<u64>, u64) {
@@ -73,7 +135,7 @@ fn flood(handle: &Handle, over: &AtomicBool, flooded: &AtomicU64) {
 
 /// Submits jobs of a shape of their own and compares when they were bound with when they should be.
 fn probe(handle: &Handle, probes: u32) -> Histogram<u64> {
-    let mut lateness = Histogram::new_with_max(60_000_000, 3).expect("three digits are a good precision");
+    let mut lateness = histogram();
     for number in 0..probes {
         // The flood may leave no room on the lane at this very moment.
         let mut events = loop {

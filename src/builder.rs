@@ -20,6 +20,11 @@ pub enum StartError {
     /// A turn log begins with the machines as new: a restored run cannot be replayed.
     #[error("a runtime that is restored from a snapshot cannot be recorded")]
     RecordRestored,
+    /// A restored runtime goes on with the settings of its snapshot.
+    #[error(
+        "the configuration `{0}` is set beside a snapshot, which carries its own; change it with `update_settings`"
+    )]
+    ConfigRestored(String),
     /// The snapshot to restore from cannot be read.
     #[error("the snapshot cannot be read")]
     Snapshot(#[from] CodecError),
@@ -28,7 +33,7 @@ pub enum StartError {
 /// Puts a runtime together; [`Builder::start`] brings it to life.
 #[must_use]
 pub struct Builder {
-    config: Config,
+    config: Option<Config>,
     executor: Option<Arc<dyn Executor>>,
     assignment_window: u64,
     lane_capacity: usize,
@@ -41,7 +46,8 @@ pub struct Builder {
 
 impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Builder").field("config", &self.config.name()).finish_non_exhaustive()
+        let config = self.config.as_ref().map(Config::name);
+        f.debug_struct("Builder").field("config", &config).finish_non_exhaustive()
     }
 }
 
@@ -56,7 +62,7 @@ const STOP_GRACE: Duration = Duration::from_secs(10);
 impl Builder {
     pub(crate) fn new() -> Builder {
         Builder {
-            config: Config::default(),
+            config: None,
             executor: None,
             assignment_window: ASSIGNMENT_WINDOW,
             lane_capacity: LANE_CAPACITY,
@@ -70,7 +76,7 @@ impl Builder {
 
     /// How to schedule; the default configuration unless said otherwise.
     pub fn config(mut self, config: Config) -> Builder {
-        self.config = config;
+        self.config = Some(config);
         self
     }
 
@@ -120,8 +126,9 @@ impl Builder {
     }
 
     /// Goes on from a snapshot taken with [`Runtime::snapshot`]: nothing that was accepted is lost,
-    /// open windows keep their deadlines, and every node with room is looked at anew. What was
-    /// running begins again.
+    /// open windows keep their deadlines, every node with room is looked at anew, and the settings are
+    /// those of the snapshot. What was running begins again; a service that runs the work itself is
+    /// told to stop what it may still be at before anything else.
     pub fn restore(mut self, snapshot: Vec<u8>) -> Builder {
         self.restore = Some(snapshot);
         self
@@ -132,9 +139,12 @@ impl Builder {
         if self.recorder.is_some() && self.restore.is_some() {
             return Err(StartError::RecordRestored);
         }
+        if let (Some(config), Some(_)) = (&self.config, &self.restore) {
+            return Err(StartError::ConfigRestored(config.name().to_owned()));
+        }
         let restore = self.restore.as_deref().map(Snapshot::from_bytes).transpose()?;
         let engine = Engine::start(EngineOptions {
-            settings: self.config.settings().clone(),
+            settings: self.config.unwrap_or_default().settings().clone(),
             executor: self.executor,
             assignment_window: self.assignment_window,
             lane_capacity: self.lane_capacity,

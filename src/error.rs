@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::specs::JobSpec;
 
-/// Why a job was not taken. Nothing has changed, and the job is inside where it can be tried again.
+/// Why a job was not taken. Nothing has changed, and the job is inside.
 #[derive(Clone, PartialEq, Debug, Error)]
 #[non_exhaustive]
 pub enum SubmitError {
@@ -25,10 +25,22 @@ pub enum SubmitError {
     Full(Box<JobSpec>),
     /// The runtime looked at it and said no.
     #[error("the job was refused")]
-    Refused(#[source] Refusal),
+    Refused {
+        /// Why.
+        #[source]
+        refusal: Refusal,
+        /// The job as it was given.
+        job: Box<JobSpec>,
+    },
     /// The runtime has stopped.
-    #[error(transparent)]
-    Stopped(#[from] StoppedError),
+    #[error("{stopped}")]
+    Stopped {
+        /// The cause, if it did not stop in order.
+        #[source]
+        stopped: StoppedError,
+        /// The job as it was given.
+        job: Box<JobSpec>,
+    },
 }
 
 /// Why a request other than a submission was not carried out. Nothing has changed.
@@ -69,8 +81,18 @@ impl SubmitError {
     pub fn is_retryable(&self) -> bool {
         match self {
             SubmitError::Full(_) => true,
-            SubmitError::Refused(refusal) => refusal.is_retryable(),
-            SubmitError::Invalid { .. } | SubmitError::Stopped(_) => false,
+            SubmitError::Refused { refusal, .. } => refusal.is_retryable(),
+            SubmitError::Invalid { .. } | SubmitError::Stopped { .. } => false,
+        }
+    }
+
+    /// The job, as it was given.
+    pub fn into_job(self) -> JobSpec {
+        match self {
+            SubmitError::Full(job)
+            | SubmitError::Invalid { job, .. }
+            | SubmitError::Refused { job, .. }
+            | SubmitError::Stopped { job, .. } => *job,
         }
     }
 }

@@ -1,13 +1,11 @@
 //! What a service holds: everything it can tell and ask the runtime.
 
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 
 use plimsoll_actors::{Assignments, Command, JobStatus, NodeStatus, Port, PushError, Subscription};
 use plimsoll_core::document::{Fault, FaultKind, Faults};
-use plimsoll_core::explanation::Explanation;
-use plimsoll_core::id::{Attempt, GroupId, JobId};
+use plimsoll_core::explanation::{Explanation, Subject};
+use plimsoll_core::id::{Attempt, GroupId, JobId, NodeId, TaskId};
 use plimsoll_core::messages::{Answer, Refusal};
 use plimsoll_core::outcome::Exit;
 use plimsoll_core::settings::{RawSettings, Settings};
@@ -55,6 +53,31 @@ impl TaskOutcome {
     }
 }
 
+/// What [`Handle::explain`] is asked about: a job or one of its tasks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Explained {
+    /// Every group of the job that waits.
+    Job(JobId),
+    /// This task.
+    Task(TaskId),
+}
+
+impl From<JobId> for Explained {
+    fn from(job: JobId) -> Explained {
+        Explained::Job(job)
+    }
+}
+
+impl From<TaskId> for Explained {
+    fn from(task: TaskId) -> Explained {
+        Explained::Task(task)
+    }
+}
+
+/// Where an answer comes in.
+type Reply = oneshot::Receiver<Answer>;
+
 /// What became of each job of [`Handle::submit_many`], in order.
 pub type SubmitMany = Vec<Result<JobId, SubmitError>>;
 
@@ -69,23 +92,7 @@ impl Handle {
 
     /// Puts a command on the lane, waiting for room if need be.
     pub(crate) async fn push(&self, command: Command) -> Result<(), StoppedError> {
-        let mut command = Some(command);
-        poll_fn(|context| {
-            // Twice: room may be made between the first try and the entry in the waiting list.
-            for last_try in [false, true] {
-                let Some(item) = command.take() else { return Poll::Ready(Ok(())) };
-                match self.port.push(item) {
-                    Ok(()) => return Poll::Ready(Ok(())),
-                    Err(PushError::Closed(_)) => return Poll::Ready(Err(self.stopped())),
-                    Err(PushError::Full(item)) => command = Some(item),
-                }
-                if !last_try {
-                    self.port.wait_for_room(context.waker());
-                }
-            }
-            Poll::Pending
-        })
-        .await
+        Ok(self.port.push_when_room(command).await?)
     }
 
     /// Sends a command that is answered, and waits for the answer.
@@ -104,9 +111,11 @@ impl Handle {
 
     /// Submits a job, waiting for room on the lane and for the runtime's word.
     pub async fn submit(&self, job: JobSpec) -> Result<JobId, SubmitError> {
-        let (command, answer) = self.submission(job)?;
-        self.push(command).await?;
-        self.accepted(answer.await)
+        let (command, answer, job) = self.submission(job)?;
+        match self.push(command).await {
+            Ok(()) => self.accepted(answer.await.ok(), job),
+            Err(stopped) => Err(SubmitError::Stopped { stopped, job: Box::new(job) }),
+        }
     }
 
     /// Submits a job without waiting for room: a full lane gives it back. What is returned completes
@@ -115,14 +124,16 @@ impl Handle {
         &self,
         job: JobSpec,
     ) -> Result<impl Future<Output = Result<JobId, SubmitError>> + Send + use<>, SubmitError> {
-        let (command, answer) = self.submission(job.clone())?;
+        let (command, answer, job) = self.submission(job)?;
         match self.port.push(command) {
             Ok(()) => {}
             Err(PushError::Full(_)) => return Err(SubmitError::Full(Box::new(job))),
-            Err(PushError::Closed(_)) => return Err(self.stopped().into()),
+            Err(PushError::Closed(_)) => {
+                return Err(SubmitError::Stopped { stopped: self.stopped(), job: Box::new(job) });
+            }
         }
         let handle = self.clone();
-        Ok(async move { handle.accepted(answer.await) })
+        Ok(async move { handle.accepted(answer.await.ok(), job) })
     }
 
     /// Submits a job from a thread that may wait. Must not be called from asynchronous code.
@@ -142,42 +153,35 @@ impl Handle {
 
     async fn submit_some(&self, jobs: Vec<JobSpec>) -> Result<SubmitMany, StoppedError> {
         let settings = self.port.settings();
-        let mut outcomes: Vec<Option<SubmitError>> = Vec::with_capacity(jobs.len());
-        let mut valid = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            match job.validated(&settings) {
-                Ok(spec) => {
-                    valid.push(spec);
-                    outcomes.push(None);
-                }
-                Err(problem) => outcomes.push(Some(SubmitError::Invalid { problem, job: Box::new(job) })),
-            }
-        }
+        let validated: Vec<_> = jobs.iter().map(|job| job.validated(&settings)).collect();
+        let valid = validated.iter().filter_map(|job| job.as_ref().ok()).cloned().collect();
         let (reply, answers) = oneshot::channel();
         self.push(Command::SubmitMany(valid, reply)).await?;
         let mut answers = answers.await.map_err(|_| self.stopped())?.into_iter();
-        let outcome = |error: Option<SubmitError>| match error {
-            Some(error) => Err(error),
-            None => self.accepted(Ok(answers.next().expect("every valid job is answered"))),
+        let outcome = |(job, validated)| match validated {
+            Ok(_) => self.accepted(answers.next(), job),
+            Err(problem) => Err(SubmitError::Invalid { problem, job: Box::new(job) }),
         };
-        Ok(outcomes.into_iter().map(outcome).collect())
+        Ok(jobs.into_iter().zip(validated).map(outcome).collect())
     }
 
-    fn submission(&self, job: JobSpec) -> Result<(Command, oneshot::Receiver<Answer>), SubmitError> {
+    fn submission(&self, job: JobSpec) -> Result<(Command, Reply, JobSpec), SubmitError> {
         let spec = match job.validated(&self.port.settings()) {
             Ok(spec) => spec,
             Err(problem) => return Err(SubmitError::Invalid { problem, job: Box::new(job) }),
         };
         let (reply, answer) = oneshot::channel();
-        Ok((Command::Submit(spec, reply), answer))
+        Ok((Command::Submit(spec, reply), answer, job))
     }
 
-    fn accepted(&self, answer: Result<Answer, oneshot::error::RecvError>) -> Result<JobId, SubmitError> {
+    /// What the runtime said about a job; nothing at all if it has stopped.
+    fn accepted(&self, answer: Option<Answer>, job: JobSpec) -> Result<JobId, SubmitError> {
+        let job = Box::new(job);
         match answer {
-            Ok(Answer::Accepted(job)) => Ok(job),
-            Ok(Answer::Refused(refusal)) => Err(SubmitError::Refused(refusal)),
-            Ok(other) => unreachable!("a submission is accepted or refused, not {other:?}"),
-            Err(_) => Err(self.stopped().into()),
+            Some(Answer::Accepted(id)) => Ok(id),
+            Some(Answer::Refused(refusal)) => Err(SubmitError::Refused { refusal, job }),
+            Some(other) => unreachable!("a submission is accepted or refused, not {other:?}"),
+            None => Err(SubmitError::Stopped { stopped: self.stopped(), job }),
         }
     }
 
@@ -218,29 +222,35 @@ impl Handle {
     /// Tells that an assignment has ended. What ended already, or was never begun, changes nothing.
     pub async fn task_finished(&self, attempt: Attempt, outcome: TaskOutcome) -> Result<(), StoppedError> {
         let Some(node) = self.port.node_of_begun(attempt) else { return Ok(()) };
-        let exit = outcome.exit();
-        self.push(Command::Finished { node, attempts: vec![attempt], exit }).await?;
-        self.port.forget_begun(&[attempt]);
-        Ok(())
+        self.tell_ended(vec![(node, attempt)], outcome).await
     }
 
     /// Tells that a node has become idle: everything the service has read of its assignments there has
     /// ended well. Assignments it has not read yet stay.
     pub async fn node_idle(&self, name: &str) -> Result<(), RequestError> {
-        let node = self.port.board().node_id(name)?;
-        let attempts = self.port.begun_on(node);
-        if !attempts.is_empty() {
-            let exit = TaskOutcome::Completed.exit();
-            self.push(Command::Finished { node, attempts: attempts.clone(), exit }).await?;
-            self.port.forget_begun(&attempts);
+        let begun = self.port.begun_on(name);
+        if begun.is_empty() {
+            // Nothing to tell, but a name that no node has is a mistake.
+            self.port.board().node(name)?;
+            return Ok(());
         }
+        Ok(self.tell_ended(begun, TaskOutcome::Completed).await?)
+    }
+
+    async fn tell_ended(
+        &self,
+        ended: Vec<(NodeId, Attempt)>,
+        outcome: TaskOutcome,
+    ) -> Result<(), StoppedError> {
+        // First told, then done: a caller that gives up in between has changed nothing.
+        self.push(Command::Finished(ended.clone(), outcome.exit())).await?;
+        self.port.forget_begun(&ended);
         Ok(())
     }
 
     /// Tells whether a node's agent is heard. A node that is not heard for long loses its tasks.
     pub async fn heartbeat(&self, name: &str, heard: bool) -> Result<(), RequestError> {
-        let node = self.port.board().node_id(name)?;
-        Ok(self.push(Command::Heartbeat(node, heard)).await?)
+        self.ask(|reply| Command::Heartbeat(name.to_owned(), heard, reply)).await.map(drop)
     }
 
     /// How a job stands, without asking anybody.
@@ -275,21 +285,37 @@ impl Handle {
         self.port.subscribe(EVENT_BATCHES).map_err(|error| self.push_error(&error))
     }
 
-    /// Why the tasks of a job wait, group by group; groups of which nothing waits are left out.
-    pub async fn explain(&self, job: JobId) -> Result<Vec<Explanation>, RequestError> {
-        let groups = self.port.board().job(job)?.spec.groups.len();
+    /// Why a job waits, group by group, or why one task of it waits. Groups and tasks that do not wait
+    /// are left out.
+    pub async fn explain(&self, what: impl Into<Explained>) -> Result<Vec<Explanation>, RequestError> {
+        let subjects = match what.into() {
+            Explained::Task(task) => vec![Subject::Task(task)],
+            Explained::Job(job) => {
+                let groups = self.port.board().job(job)?.spec.groups.len() as u16;
+                (0..groups).map(|index| Subject::Group(GroupId::new(job, index))).collect()
+            }
+        };
         let mut explanations = Vec::new();
-        for index in 0..groups {
-            let group = GroupId::new(job, index as u16);
-            match self.ask(|reply| Command::Explain(group, reply)).await {
+        for subject in subjects {
+            match self.ask(|reply| Command::Explain(subject, reply)).await {
                 Ok(Answer::Explained(explanation)) if explanation.waiting > 0 => {
                     explanations.push(*explanation);
                 }
                 Ok(_) | Err(RequestError::Refused(Refusal::UnknownGroup(_))) => {}
+                Err(RequestError::Refused(Refusal::UnknownTask(task))) => self.known_task(task)?,
                 Err(error) => return Err(error),
             }
         }
         Ok(explanations)
+    }
+
+    /// Whether there is or was such a task; one of a finished group is fine.
+    fn known_task(&self, task: TaskId) -> Result<(), Refusal> {
+        let job = self.port.board().job(task.job())?;
+        let role =
+            job.spec.groups.get(task.group.index()).and_then(|group| group.roles.get(usize::from(task.role)));
+        let known = role.is_some_and(|role| task.index < role.max);
+        if known { Ok(()) } else { Err(Refusal::UnknownTask(task)) }
     }
 
     /// The runtime's own clock, in which events are stamped.

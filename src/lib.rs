@@ -50,7 +50,7 @@ pub mod test_util;
 pub use builder::{Builder, StartError};
 pub use config::Config;
 pub use error::{RequestError, StoppedError, SubmitError};
-pub use handle::{Handle, SubmitMany, TaskOutcome};
+pub use handle::{Explained, Handle, SubmitMany, TaskOutcome};
 pub use input::{Format, InputError};
 pub use plimsoll_actors::{
     Acknowledged, Assignment, Assignments, EngineError, Event, EventBatch, Executor, FatalError, JobStatus,
@@ -58,7 +58,7 @@ pub use plimsoll_actors::{
 };
 pub use plimsoll_core as core;
 pub use plimsoll_core::explanation::Explanation;
-pub use plimsoll_core::id::JobId;
+pub use plimsoll_core::id::{JobId, TaskId};
 pub use ready_made::{Blocking, Tasks, blocking_tasks, tasks};
 pub use replay::{ReplayError, replay};
 pub use runtime::{Runtime, SnapshotError};

@@ -62,7 +62,7 @@ impl Runtime {
         let (reply, answer) = oneshot::channel();
         self.handle.push(Command::Snapshot(reply)).await?;
         let snapshot = answer.await.map_err(|_| self.handle.stopped())?;
-        Ok(snapshot.to_bytes()?)
+        Ok(snapshot?.to_bytes()?)
     }
 
     /// Takes nothing more, hands on what was taken, stops what runs, and ends every thread. What has

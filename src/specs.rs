@@ -183,9 +183,17 @@ impl RoleSpec {
             min,
             max: self.tasks,
             shape: Arc::new(ShapeSpec { service: self.service.clone(), request }),
-            duration: self.duration.and_then(|duration| Span::from_seconds(duration.as_secs_f64())),
+            duration: self
+                .duration
+                .map(|duration| span(&format!("{field}.duration"), duration))
+                .transpose()?,
         })
     }
+}
+
+fn span(field: &str, duration: Duration) -> Result<Span, Invalid> {
+    let too_long = || Invalid::new(field, format!("{duration:?}"), Problem::DurationTooLong);
+    Span::from_seconds(duration.as_secs_f64()).ok_or_else(too_long)
 }
 
 /// A node to be added.

@@ -132,7 +132,7 @@ impl TestCluster {
             Some(Answer::Accepted(job)) => Ok(job),
             Some(Answer::Refused(refusal)) => {
                 self.durations.jobs.pop();
-                Err(SubmitError::Refused(refusal))
+                Err(SubmitError::Refused { refusal, job: Box::new(job.clone()) })
             }
             other => unreachable!("a submission is accepted or refused, not {other:?}"),
         }

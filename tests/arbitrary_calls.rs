@@ -1,20 +1,26 @@
 //! Goal: whatever several threads call in whatever order, every call gets an answer or a typed error,
 //! nothing hangs, and in the end the promises hold. Method: random sequences of calls from three
-//! threads against a real runtime; then everything is cancelled and the board must show that nothing
-//! is live, and a snapshot of the machines must say the same.
+//! threads against a real runtime, which in the middle of it all is photographed and restored, or
+//! stopped, or whose work a service carries out itself. A snapshot is checked whole when it is restored.
+//! In the end everything is cancelled, and nothing may be live.
 
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use plimsoll::core::spec::{Availability, Condition};
 use plimsoll::{
-    Config, GroupSpec, Handle, JobId, JobSpec, NodePatch, NodeSpec, RoleSpec, Runtime, TaskContext,
-    TaskError, tasks,
+    Assignments, Builder, Config, GroupSpec, Handle, JobId, JobSpec, NodePatch, NodeSpec, Order, RoleSpec,
+    Runtime, TaskContext, TaskError, TaskOutcome, tasks,
 };
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Call {
-    Submit { tasks: u32, slots: u32, atomic: bool },
+    Submit {
+        tasks: u32,
+        slots: u32,
+        atomic: bool,
+    },
     SubmitMany(u8),
     Cancel(u64),
     AddNode(u8, u32),
@@ -25,6 +31,10 @@ enum Call {
     Wait(u64),
     Window(bool),
     Read,
+    /// A submission whose future is dropped half way.
+    Dropped,
+    /// What a service says that carries out the work itself.
+    Idle(u8),
 }
 
 fn call() -> impl Strategy<Value = Call> {
@@ -41,6 +51,8 @@ fn call() -> impl Strategy<Value = Call> {
         1 => (0..30u64).prop_map(Call::Wait),
         1 => any::<bool>().prop_map(Call::Window),
         2 => Just(Call::Read),
+        1 => Just(Call::Dropped),
+        1 => (0..5u8).prop_map(Call::Idle),
     ]
 }
 
@@ -55,8 +67,9 @@ async fn make(handle: &Handle, call: Call) {
         Call::Submit { tasks, slots, atomic } => drop(handle.submit(job(tasks, slots, atomic)).await),
         Call::SubmitMany(count) => {
             let jobs = (0..count).map(|number| job(u32::from(number), 1, false)).collect();
-            let outcomes = handle.submit_many(jobs).await.expect("the runtime runs");
-            assert_eq!(outcomes.len(), usize::from(count));
+            if let Ok(outcomes) = handle.submit_many(jobs).await {
+                assert_eq!(outcomes.len(), usize::from(count));
+            }
         }
         Call::Cancel(job) => drop(handle.cancel(JobId(job)).await),
         Call::AddNode(node, slots) => {
@@ -81,6 +94,11 @@ async fn make(handle: &Handle, call: Call) {
             drop(handle.update_settings(&patch));
         }
         Call::Read => drop((handle.jobs(), handle.nodes(), handle.settings())),
+        Call::Dropped => {
+            let submission = handle.submit(job(2, 1, false));
+            drop(tokio::time::timeout(Duration::ZERO, submission).await);
+        }
+        Call::Idle(node) => drop(handle.node_idle(&name(node)).await),
     }
 }
 
@@ -112,46 +130,120 @@ async fn short_work(mut task: TaskContext) -> Result<(), TaskError> {
     }
 }
 
+/// Calls from several threads, begun at once.
+fn callers(handle: &Handle, calls: Vec<Vec<Call>>) -> Vec<JoinHandle<()>> {
+    let caller = |calls: Vec<Call>| {
+        let handle = handle.clone();
+        std::thread::spawn(move || {
+            driver().block_on(async {
+                for call in calls {
+                    make(&handle, call).await;
+                }
+            });
+        })
+    };
+    calls.into_iter().map(caller).collect()
+}
+
+fn join(callers: Vec<JoinHandle<()>>) {
+    callers.into_iter().for_each(|caller| caller.join().expect("no caller panics"));
+}
+
+fn driver() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a thread can wait")
+}
+
+async fn in_time<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), work).await.expect("nothing hangs")
+}
+
+fn assert_at_rest(handle: &Handle) {
+    for (id, status) in handle.jobs() {
+        assert!(status.finished.is_some() && status.live == 0, "{id}: {status:?}");
+    }
+    assert!(handle.nodes().iter().all(|node| node.live == 0), "{:?}", handle.nodes());
+}
+
+fn builder() -> Builder {
+    Runtime::builder().lane_capacity(8)
+}
+
+fn config() -> Config {
+    Config::from_toml("window = 0.005").expect("a good setting")
+}
+
+/// Carries out assignments until the runtime ends: every other one fails, some are told twice.
+async fn carry_out(handle: Handle, mut assignments: Assignments) {
+    while let Some(batch) = assignments.next().await {
+        for one in &batch {
+            let outcome = match (one.order, one.sequence % 3) {
+                (Order::Stop, _) => TaskOutcome::Stopped,
+                (Order::Start, 0) => TaskOutcome::Failed,
+                (Order::Start, _) => TaskOutcome::Completed,
+            };
+            drop(handle.task_finished(one.attempt, outcome).await);
+        }
+        let last = batch.last().map_or(0, |one| one.sequence);
+        drop(handle.acknowledge(&mut assignments, last).await);
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 16, max_shrink_iters: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_calls_in_any_order_leave_nothing_behind(
-        calls in prop::collection::vec(prop::collection::vec(call(), 0..40), 3),
+    fn any_calls_before_and_after_a_restore_leave_nothing_behind(
+        before in prop::collection::vec(prop::collection::vec(call(), 0..30), 3),
+        after in prop::collection::vec(prop::collection::vec(call(), 0..15), 2),
     ) {
-        let config = Config::from_toml("window = 0.005").expect("a good setting");
-        let runtime = Runtime::builder().config(config).executor(tasks(short_work)).lane_capacity(8).start();
-        let runtime = runtime.expect("it starts");
-        let callers: Vec<_> = calls
-            .into_iter()
-            .map(|calls| {
-                let handle = runtime.handle();
-                std::thread::spawn(move || {
-                    let driver = tokio::runtime::Builder::new_current_thread().enable_time().build();
-                    driver.expect("a thread can wait").block_on(async {
-                        for call in calls {
-                            make(&handle, call).await;
-                        }
-                    });
-                })
-            })
-            .collect();
-        for caller in callers {
-            caller.join().expect("no caller panics");
-        }
-        let driver = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("one");
-        driver.block_on(async {
+        let runtime = builder().config(config()).executor(tasks(short_work)).start().expect("it starts");
+        join(callers(&runtime.handle(), before));
+        driver().block_on(async {
+            let accepted: Vec<JobId> = runtime.handle().jobs().into_iter().map(|(id, _)| id).collect();
+            let bytes = in_time(runtime.snapshot()).await.expect("a snapshot");
+            drop(runtime);
+            let runtime = builder().executor(tasks(short_work)).restore(bytes).start().expect("it is whole");
             let handle = runtime.handle();
-            let rest = tokio::time::timeout(Duration::from_secs(60), bring_to_rest(&handle));
-            rest.await.expect("nothing hangs");
-            for (id, status) in handle.jobs() {
-                assert!(status.finished.is_some() && status.live == 0, "{id}: {status:?}");
+            for id in accepted {
+                assert!(handle.job(id).is_ok(), "{id} is lost");
             }
-            assert!(handle.nodes().iter().all(|node| node.live == 0), "{:?}", handle.nodes());
-            let bytes = runtime.snapshot().await.expect("a snapshot");
-            assert!(!bytes.is_empty());
+            join(callers(&handle, after));
+            in_time(bring_to_rest(&handle)).await;
+            assert_at_rest(&handle);
             let report = runtime.shutdown(Duration::from_secs(10)).await;
             assert!(report.threads_joined && report.abandoned == 0, "{report:?}");
         });
+    }
+
+    #[test]
+    fn any_calls_while_the_runtime_stops_are_answered(
+        calls in prop::collection::vec(prop::collection::vec(call(), 10..60), 3),
+        pause in 0..3_000u64,
+    ) {
+        let runtime = builder().config(config()).executor(tasks(short_work)).start().expect("it starts");
+        let callers = callers(&runtime.handle(), calls);
+        std::thread::sleep(Duration::from_micros(pause));
+        let report = driver().block_on(in_time(runtime.shutdown(Duration::from_secs(10))));
+        join(callers);
+        assert!(report.threads_joined && report.abandoned == 0, "{report:?}");
+    }
+
+    #[test]
+    fn a_service_that_carries_out_the_work_itself_leaves_nothing_behind(
+        calls in prop::collection::vec(prop::collection::vec(call(), 0..30), 3),
+    ) {
+        let runtime = builder().config(config()).assignment_window(3).start().expect("it starts");
+        let handle = runtime.handle();
+        let assignments = runtime.assignments().expect("the first reader");
+        let host = handle.clone();
+        let host = std::thread::spawn(move || driver().block_on(carry_out(host, assignments)));
+        join(callers(&handle, calls));
+        driver().block_on(async {
+            in_time(bring_to_rest(&handle)).await;
+            assert_at_rest(&handle);
+            let report = in_time(runtime.shutdown(Duration::from_secs(10))).await;
+            assert!(report.threads_joined, "{report:?}");
+        });
+        host.join().expect("the stream ends with the runtime");
     }
 }

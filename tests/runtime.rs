@@ -50,7 +50,7 @@ fn a_job_runs_to_its_end_and_can_be_asked_about() {
         let report = runtime.shutdown(DEADLINE).await;
         assert!(report.threads_joined && report.abandoned == 0, "{report:?}");
         let late = handle.submit(JobSpec::bag("late", 1)).await;
-        assert!(matches!(late, Err(SubmitError::Stopped(_))), "{late:?}");
+        assert!(matches!(late, Err(SubmitError::Stopped { .. })), "{late:?}");
     });
 }
 

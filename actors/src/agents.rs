@@ -85,6 +85,9 @@ pub(crate) struct AgentShard {
     pub(crate) board: Arc<Board>,
     pub(crate) clock: Clock,
     pub(crate) recorder: Option<Arc<Recorder>>,
+    /// Agents whose next step panics, to see what becomes of it.
+    #[cfg(test)]
+    pub(crate) sabotaged: std::collections::BTreeSet<NodeId>,
 }
 
 pub(crate) struct Seat {
@@ -109,7 +112,14 @@ impl AgentShard {
             let mut out = Outbox::default();
             let machine = &mut seat.machine;
             let batch = std::mem::take(&mut messages);
-            if catch_unwind(AssertUnwindSafe(|| machine.receive(now, batch, &mut out))).is_err() {
+            #[cfg(test)]
+            let sabotaged = self.sabotaged.remove(&node);
+            let step = || {
+                #[cfg(test)]
+                assert!(!sabotaged, "as it was told to");
+                machine.receive(now, batch, &mut out);
+            };
+            if catch_unwind(AssertUnwindSafe(step)).is_err() {
                 return self.restart(node, reports);
             }
             if let (Some(recorder), Some(batch)) = (&self.recorder, copy) {
@@ -240,6 +250,21 @@ impl Handler<Ping> for AgentShard {
 
     fn handle(&mut self, ping: Ping, _: &mut Context<Self>) -> bool {
         self.agents.contains_key(&ping.0)
+    }
+}
+
+/// The next step of this node's agent is to panic.
+#[cfg(test)]
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct SabotageAgent(pub(crate) NodeId);
+
+#[cfg(test)]
+impl Handler<SabotageAgent> for AgentShard {
+    type Result = ();
+
+    fn handle(&mut self, agent: SabotageAgent, _: &mut Context<Self>) {
+        self.sabotaged.insert(agent.0);
     }
 }
 

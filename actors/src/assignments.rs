@@ -115,14 +115,17 @@ impl AssignmentQueue {
         self.state().begun.get(&attempt).map(|begun| begun.node_id)
     }
 
-    pub(crate) fn begun_on(&self, node: NodeId) -> Vec<Attempt> {
+    /// What the reader has begun on the node of this name. A name may have been used again: each
+    /// attempt says which node it was.
+    pub(crate) fn begun_on(&self, name: &str) -> Vec<(NodeId, Attempt)> {
         let state = self.state();
-        state.begun.values().filter(|begun| begun.node_id == node).map(|begun| begun.attempt).collect()
+        let there = state.begun.values().filter(|begun| *begun.node == *name);
+        there.map(|begun| (begun.node_id, begun.attempt)).collect()
     }
 
-    pub(crate) fn forget_begun(&self, attempts: &[Attempt]) {
+    pub(crate) fn forget_begun(&self, ended: &[(NodeId, Attempt)]) {
         let mut state = self.state();
-        for attempt in attempts {
+        for (_, attempt) in ended {
             state.begun.remove(attempt);
         }
     }
@@ -244,8 +247,9 @@ mod tests {
         assert!(!queue.take_back(attempt(0)), "it was seen");
         reader.rewind(1).expect("it is kept");
         assert!(!queue.take_back(attempt(0)), "also when it is to be read again");
-        assert_eq!(queue.begun_on(NodeId(0)), [attempt(0)]);
-        queue.forget_begun(&[attempt(0)]);
+        let begun = queue.begun_on("n");
+        assert_eq!(begun, [(NodeId(0), attempt(0))]);
+        queue.forget_begun(&begun);
         assert_eq!(queue.node_of_begun(attempt(0)), None, "its end was told already");
     }
 

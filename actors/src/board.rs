@@ -213,9 +213,11 @@ impl Board {
     pub(crate) fn fill(&self, jobs: &JobState, cluster: &plimsoll_core::cluster_state::ClusterState) {
         for (id, node) in cluster.nodes() {
             let name: Arc<str> = node.name.as_str().into();
-            let live = jobs.live().filter(|task| task.node == id).count() as u64;
-            self.nodes.insert(id, NodeStatus { id, name: Arc::clone(&name), live });
+            self.nodes.insert(id, NodeStatus { id, name: Arc::clone(&name), live: 0 });
             self.names.insert(name, id);
+        }
+        for task in jobs.live() {
+            self.change_node(task.node, |node| node.live += 1);
         }
         for (id, job) in jobs.jobs() {
             let count = |state| job.groups.iter().map(|group| group.count(state)).sum();

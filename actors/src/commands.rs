@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::id::{Attempt, GroupId, JobId, NodeId};
+use plimsoll_core::explanation::Subject;
+use plimsoll_core::id::{Attempt, JobId, NodeId};
 use plimsoll_core::messages::Answer;
 use plimsoll_core::outcome::Exit;
 use plimsoll_core::settings::Settings;
 use plimsoll_core::spec::{JobSpec, NodePatch, NodeSpec};
 use tokio::sync::oneshot;
 
-use crate::snapshot::Snapshot;
+use crate::snapshot::SnapshotResult;
 use crate::subscriptions::Subscriber;
 
 /// Where an answer goes. Dropping the other end is fine: the answer is then for nobody.
@@ -26,17 +27,13 @@ pub enum Command {
     UpdateNode(String, Box<NodePatch>, ReplySender),
     RemoveNode(String, ReplySender),
     /// A node's agent is silent, or is heard again, as far as the service knows.
-    Heartbeat(NodeId, bool),
-    Explain(GroupId, ReplySender),
+    Heartbeat(String, bool, ReplySender),
+    Explain(Subject, ReplySender),
     Settings(Arc<Settings>),
     Subscribe(Subscriber),
-    Snapshot(oneshot::Sender<Snapshot>),
+    Snapshot(oneshot::Sender<SnapshotResult>),
     /// The service that runs the work itself: these attempts have ended.
-    Finished {
-        node: NodeId,
-        attempts: Vec<Attempt>,
-        exit: Exit,
-    },
+    Finished(Vec<(NodeId, Attempt)>, Exit),
     /// The service that runs the work itself has taken these over.
     Acknowledge(Vec<Attempt>),
     /// Makes JobState hear what cannot be, to see what a panic does.

@@ -83,9 +83,17 @@ impl Port {
         Ok(())
     }
 
-    /// Asks to be woken when there may be room on the lane again.
-    pub fn wait_for_room(&self, waker: &std::task::Waker) {
-        self.lane.wait_for_room(waker);
+    /// Puts a command on the lane as soon as there is room. Dropping the future before it is done
+    /// changes nothing.
+    pub async fn push_when_room(&self, command: Command) -> Result<(), Stopped> {
+        match self.lane.push(command).await {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                self.front.do_send(Ring);
+                Ok(())
+            }
+            Err(_) => Err(self.stopped()),
+        }
     }
 
     /// Events from now on, at most so many batches behind.
@@ -106,13 +114,13 @@ impl Port {
     }
 
     /// What the service has begun on a node and not reported the end of.
-    pub fn begun_on(&self, node: NodeId) -> Vec<Attempt> {
-        self.assignments.begun_on(node)
+    pub fn begun_on(&self, name: &str) -> Vec<(NodeId, Attempt)> {
+        self.assignments.begun_on(name)
     }
 
     /// The ends of these were reported.
-    pub fn forget_begun(&self, attempts: &[Attempt]) {
-        self.assignments.forget_begun(attempts);
+    pub fn forget_begun(&self, ended: &[(NodeId, Attempt)]) {
+        self.assignments.forget_begun(ended);
     }
 
     /// Why nothing can be told any more; to be asked when an answer was dropped.

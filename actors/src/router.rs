@@ -7,7 +7,10 @@ use actix::{Addr, Message};
 use plimsoll_core::cluster_state::ClusterState;
 use plimsoll_core::id::{Attempt, NodeId};
 use plimsoll_core::job_state::JobState;
-use plimsoll_core::messages::{AgentMessage, HostMessage, JobMessage, NodeEvent, Outbox};
+use plimsoll_core::messages::{
+    AgentMessage, ClusterMessage, HostMessage, JobMessage, NodeEvent, Outbox, RebalancerMessage,
+    RunnerMessage, SchedulerMessage,
+};
 use plimsoll_core::rebalancer::Rebalancer;
 use plimsoll_core::scheduler::Scheduler;
 use plimsoll_core::task_runner::TaskRunner;
@@ -49,11 +52,7 @@ impl Router {
             self.front.do_send(HostBatch(host));
         }
         self.watch_credit(&jobs);
-        send(&self.cluster, cluster);
-        send(&self.jobs, jobs);
-        send(&self.scheduler, scheduler);
-        send(&self.runner, runner);
-        send(&self.rebalancer, rebalancer);
+        self.send_to_machines(cluster, jobs, scheduler, runner, rebalancer);
         self.send_to_agents(agents);
     }
 
@@ -75,7 +74,23 @@ impl Router {
         }
     }
 
-    fn send_to_agents(&self, messages: Vec<(NodeId, AgentMessage)>) {
+    /// Passes on what was said to the machines, in one fixed order.
+    pub(crate) fn send_to_machines(
+        &self,
+        cluster: Vec<ClusterMessage>,
+        jobs: Vec<JobMessage>,
+        scheduler: Vec<SchedulerMessage>,
+        runner: Vec<RunnerMessage>,
+        rebalancer: Vec<RebalancerMessage>,
+    ) {
+        send(&self.cluster, cluster);
+        send(&self.jobs, jobs);
+        send(&self.scheduler, scheduler);
+        send(&self.runner, runner);
+        send(&self.rebalancer, rebalancer);
+    }
+
+    pub(crate) fn send_to_agents(&self, messages: Vec<(NodeId, AgentMessage)>) {
         if messages.is_empty() {
             return;
         }

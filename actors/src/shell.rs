@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{Actor, AsyncContext, Context, Handler, Message, MessageResult, SpawnHandle};
-use metrics::Counter;
+use metrics::{Counter, Histogram};
 use plimsoll_core::cluster_state::ClusterState;
 use plimsoll_core::codec::{self, CodecError};
 use plimsoll_core::job_state::JobState;
@@ -80,14 +80,17 @@ pub(crate) struct Shell<M: Seated> {
     held: Option<Vec<Vec<M::Message>>>,
     turns: Counter,
     messages: Counter,
+    /// How long after a deadline the turn came that saw to it, in seconds.
+    lateness: Histogram,
 }
 
 impl<M: Seated> Shell<M> {
     pub(crate) fn new(machine: M, common: Common) -> Shell<M> {
         let label = M::NAME.to_string();
         let turns = metrics::counter!("plimsoll_turns_total", "machine" => label.clone());
-        let messages = metrics::counter!("plimsoll_messages_total", "machine" => label);
-        Shell { machine, common, timer: None, held: None, turns, messages }
+        let messages = metrics::counter!("plimsoll_messages_total", "machine" => label.clone());
+        let lateness = metrics::histogram!("plimsoll_deadline_lateness_seconds", "machine" => label);
+        Shell { machine, common, timer: None, held: None, turns, messages, lateness }
     }
 
     /// One turn: hand the batch over, pass on what was said, set the timer anew.
@@ -98,6 +101,9 @@ impl<M: Seated> Shell<M> {
         let now = self.common.clock.now();
         self.turns.increment(1);
         self.messages.increment(batch.len() as u64);
+        if let Some(due) = self.machine.wake_at().filter(|due| (Time(1)..=now).contains(due)) {
+            self.lateness.record(now.since(due).as_seconds());
+        }
         // A copy of the batch costs little beside the turn; without it a panic could not be explained.
         let copy = batch.clone();
         let mut out = Outbox::default();

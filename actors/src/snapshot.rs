@@ -4,16 +4,21 @@
 //! another's mailbox by then and is kept aside there, so it is part of that one's photograph:
 //! nothing is lost and nothing is there twice.
 
+use std::sync::Arc;
+
 use actix::Addr;
 use plimsoll_core::cluster_state::ClusterState;
 use plimsoll_core::codec::{self, CodecError};
 use plimsoll_core::job_state::JobState;
+use plimsoll_core::machine::Broken;
+use plimsoll_core::machines::Machines;
 use plimsoll_core::rebalancer::Rebalancer;
 use plimsoll_core::scheduler::Scheduler;
 use plimsoll_core::settings::Settings;
 use plimsoll_core::task_runner::TaskRunner;
 use plimsoll_core::time::Time;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::router::Router;
 use crate::shell::{Hold, Photograph, Resume, Seated, Shell};
@@ -37,13 +42,30 @@ pub(crate) struct Seatful<M: Seated> {
     pub(crate) held: Vec<Vec<M::Message>>,
 }
 
-/// The machines of a snapshot.
-pub(crate) struct Machines {
+/// The machines with what was on its way to each.
+pub(crate) struct SeatedMachines {
     pub(crate) jobs: Seatful<JobState>,
     pub(crate) scheduler: Seatful<Scheduler>,
     pub(crate) cluster: Seatful<ClusterState>,
     pub(crate) runner: Seatful<TaskRunner>,
     pub(crate) rebalancer: Seatful<Rebalancer>,
+}
+
+impl SeatedMachines {
+    /// Machines that have not heard anything yet.
+    pub(crate) fn new(settings: &Arc<Settings>) -> SeatedMachines {
+        fn fresh<M: Seated>(machine: M) -> Seatful<M> {
+            Seatful { machine, held: Vec::new() }
+        }
+        let Machines { jobs, scheduler, cluster, runner, rebalancer } = Machines::new(settings);
+        SeatedMachines {
+            jobs: fresh(jobs),
+            scheduler: fresh(scheduler),
+            cluster: fresh(cluster),
+            runner: fresh(runner),
+            rebalancer: fresh(rebalancer),
+        }
+    }
 }
 
 impl Snapshot {
@@ -55,8 +77,9 @@ impl Snapshot {
         codec::decode(bytes)
     }
 
-    pub(crate) fn machines(&self) -> Result<Machines, CodecError> {
-        Ok(Machines {
+    /// The machines, each found whole.
+    pub(crate) fn machines(&self) -> Result<SeatedMachines, SnapshotError> {
+        Ok(SeatedMachines {
             jobs: seatful(&self.jobs)?,
             scheduler: seatful(&self.scheduler)?,
             cluster: seatful(&self.cluster)?,
@@ -66,51 +89,59 @@ impl Snapshot {
     }
 }
 
-fn seatful<M: Seated>(bytes: &[u8]) -> Result<Seatful<M>, CodecError> {
+/// Why nothing can be restored from a snapshot.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    #[error("the snapshot cannot be read")]
+    Codec(#[from] CodecError),
+    #[error("the snapshot contradicts itself")]
+    Broken(#[from] Broken),
+}
+
+fn seatful<M: Seated>(bytes: &[u8]) -> Result<Seatful<M>, SnapshotError> {
     let (mut machine, held): (M, Vec<Vec<M::Message>>) = codec::decode(bytes)?;
     machine.rebuild();
+    machine.check()?;
     Ok(Seatful { machine, held })
 }
 
-/// Takes a snapshot; `None` if a machine is gone or cannot be written.
+/// A snapshot, or why the state cannot be written.
+pub type SnapshotResult = Result<Snapshot, CodecError>;
+
+/// Takes a snapshot; `None` if a machine is gone.
 pub(crate) async fn take(
     router: &Router,
     taken: Time,
     settings: Settings,
     last_ticket: u64,
-) -> Option<Snapshot> {
+) -> Option<SnapshotResult> {
     let Router { jobs, scheduler, cluster, runner, rebalancer, .. } = router;
     // The TaskRunner first: it is the only one that hears from other threads.
     runner.send(Hold).await.ok()?;
     tokio::try_join!(cluster.send(Hold), jobs.send(Hold), scheduler.send(Hold), rebalancer.send(Hold))
         .ok()?;
-    let snapshot = async {
-        Some(Snapshot {
-            taken,
-            settings,
-            last_ticket,
-            jobs: photograph(jobs).await?,
-            scheduler: photograph(scheduler).await?,
-            cluster: photograph(cluster).await?,
-            runner: photograph(runner).await?,
-            rebalancer: photograph(rebalancer).await?,
-        })
-    };
-    let snapshot = snapshot.await;
+    let photographs = (
+        photograph(jobs).await?,
+        photograph(scheduler).await?,
+        photograph(cluster).await?,
+        photograph(runner).await?,
+        photograph(rebalancer).await?,
+    );
     jobs.do_send(Resume);
     scheduler.do_send(Resume);
     cluster.do_send(Resume);
     runner.do_send(Resume);
     rebalancer.do_send(Resume);
-    snapshot
+    let (jobs, scheduler, cluster, runner, rebalancer) = photographs;
+    let snapshot = || {
+        let (jobs, scheduler) = (jobs?, scheduler?);
+        let (cluster, runner, rebalancer) = (cluster?, runner?, rebalancer?);
+        Ok(Snapshot { taken, settings, last_ticket, jobs, scheduler, cluster, runner, rebalancer })
+    };
+    Some(snapshot())
 }
 
-async fn photograph<M: Seated>(shell: &Addr<Shell<M>>) -> Option<Vec<u8>> {
-    match shell.send(Photograph).await.ok()? {
-        Ok(bytes) => Some(bytes),
-        Err(error) => {
-            tracing::error!(machine = %M::NAME, %error, "a machine cannot be written");
-            None
-        }
-    }
+async fn photograph<M: Seated>(shell: &Addr<Shell<M>>) -> Option<Result<Vec<u8>, CodecError>> {
+    shell.send(Photograph).await.ok()
 }

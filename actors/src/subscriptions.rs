@@ -45,6 +45,11 @@ pub(crate) fn subscription(batches: usize) -> (Subscriber, Subscription) {
 }
 
 impl Subscriber {
+    /// Whether somebody still holds the reading end.
+    pub(crate) fn is_read(&self) -> bool {
+        !self.sender.is_closed()
+    }
+
     /// Hands a batch over, or counts it as missed; false once the reader is gone.
     pub(crate) fn publish(&self, events: &Arc<[Event]>) -> bool {
         let missed = self.missed.load(Ordering::Acquire);

@@ -15,7 +15,8 @@ use plimsoll_core::time::{Span, Time};
 use plimsoll_core::turn_log::MachineName;
 use tokio::sync::oneshot;
 
-use crate::engine::wire_here;
+use crate::agents::SabotageAgent;
+use crate::wiring::wire_here;
 use crate::{BoxFuture, Command, Engine, EngineOptions, Event, Executor, PushError, TaskContext, TaskError};
 
 const SLOT: KindId = KindId(0);
@@ -79,6 +80,51 @@ fn a_panic_in_a_machine_stops_everything_and_explains_itself() {
     assert!(matches!(port.push(Command::Cancel(JobId(1), reply)), Err(PushError::Closed(_))));
     let report = engine.stop(Duration::from_secs(5));
     assert!(report.threads_joined);
+}
+
+struct Nap;
+
+impl Executor for Nap {
+    fn run(&self, _: TaskContext) -> BoxFuture<Result<(), TaskError>> {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            Ok(())
+        })
+    }
+}
+
+/// Goal: a panic in an agent's step costs what ran on its node one attempt, and nobody else anything.
+#[test]
+fn a_panic_in_an_agent_restarts_that_agent_alone() {
+    let engine = Engine::start(options(Some(Arc::new(Nap)), Settings::default())).expect("it starts");
+    let port = engine.port().clone();
+    let mut events = port.subscribe(1_000).expect("there is room");
+    for name in ["bad", "good"] {
+        let (reply, answer) = oneshot::channel();
+        port.push(Command::AddNode(node(name, 2), reply)).expect("there is room");
+        assert!(matches!(answer.blocking_recv(), Ok(Answer::Node(_))));
+    }
+    let (reply, answer) = oneshot::channel();
+    port.push(Command::Submit(Arc::new(bag("j", 12)), reply)).expect("there is room");
+    let Ok(Answer::Accepted(job)) = answer.blocking_recv() else { panic!("it is a good job") };
+    while port.board().node("bad").expect("it is known").live == 0 {
+        std::thread::yield_now();
+    }
+    // The next thing it hears is that something runs, or that something has ended.
+    engine.shards()[0].do_send(SabotageAgent(NodeId(0)));
+    let status = port.board().wait(job).expect("it is known").blocking_recv().expect("it finishes");
+    assert_eq!((status.completed, status.failed), (12, 0), "what was lost ran again");
+    let mut lost = Vec::new();
+    while let Some(batch) = events.try_next() {
+        for event in batch.events.iter() {
+            if let Event::Job(JobEvent::Ended { node, outcome: Outcome::Lost, .. }) = event {
+                lost.push(*node);
+            }
+        }
+    }
+    assert!(!lost.is_empty() && lost.iter().all(|node| *node == NodeId(0)), "{lost:?}");
+    assert!(!port.is_stopped(), "the runtime goes on");
+    assert!(engine.stop(Duration::from_secs(5)).threads_joined);
 }
 
 /// Goal: the shells add nothing and lose nothing. Method: one scenario through the real shells on a

@@ -4,13 +4,21 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::{GroupId, TaskId};
 use crate::resources::Kinds;
 use crate::time::Time;
 
-/// Why the tasks of one group wait, true at the version it is stamped with.
+/// What an explanation is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Subject {
+    Group(GroupId),
+    Task(TaskId),
+}
+
+/// Why tasks of one group wait, true at the version it is stamped with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Explanation {
-    /// Tasks of this group that wait.
+    /// Tasks of this group, or of the role that was asked about, that wait.
     pub waiting: u64,
     /// Waiting tasks of other groups that come first.
     pub ahead: u64,

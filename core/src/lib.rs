@@ -14,6 +14,7 @@ pub mod explanation;
 pub mod id;
 pub mod job_state;
 pub mod machine;
+pub mod machines;
 pub mod messages;
 mod mutation;
 pub mod node_agent;

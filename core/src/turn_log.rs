@@ -8,18 +8,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::cluster_state::ClusterState;
 use crate::id::NodeId;
-use crate::job_state::JobState;
 use crate::machine::Machine;
+use crate::machines::Machines;
 use crate::messages::{
     AgentMessage, ClusterMessage, JobMessage, Outbox, RebalancerMessage, RunnerMessage, SchedulerMessage,
 };
 use crate::node_agent::NodeAgent;
-use crate::rebalancer::Rebalancer;
-use crate::scheduler::Scheduler;
 use crate::settings::Settings;
-use crate::task_runner::TaskRunner;
 use crate::time::Time;
 
 /// A machine, as logs and errors name it.
@@ -76,27 +72,15 @@ pub enum Mismatch {
 /// The machines of a replay.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    jobs: JobState,
-    scheduler: Scheduler,
-    cluster: ClusterState,
-    runner: TaskRunner,
-    rebalancer: Rebalancer,
+    machines: Machines,
     agents: BTreeMap<NodeId, NodeAgent>,
     turns: u64,
 }
 
 impl Replay {
     pub fn new(header: Header) -> Replay {
-        let settings = Arc::new(header.settings);
-        Replay {
-            jobs: JobState::new(Arc::clone(&settings)),
-            scheduler: Scheduler::new(Arc::clone(&settings)),
-            cluster: ClusterState::new(Arc::clone(&settings)),
-            runner: TaskRunner::new(Arc::clone(&settings)),
-            rebalancer: Rebalancer::new(settings),
-            agents: BTreeMap::new(),
-            turns: 0,
-        }
+        let machines = Machines::new(&Arc::new(header.settings));
+        Replay { machines, agents: BTreeMap::new(), turns: 0 }
     }
 
     /// Turns replayed so far.
@@ -110,19 +94,19 @@ impl Replay {
         let turn = self.turns;
         match record {
             TurnRecord::Jobs(at, batch, out) => {
-                again(&mut self.jobs, turn, MachineName::JobState, at, batch, &out)
+                again(&mut self.machines.jobs, turn, MachineName::JobState, at, batch, &out)
             }
             TurnRecord::Scheduler(at, batch, out) => {
-                again(&mut self.scheduler, turn, MachineName::Scheduler, at, batch, &out)
+                again(&mut self.machines.scheduler, turn, MachineName::Scheduler, at, batch, &out)
             }
             TurnRecord::Cluster(at, batch, out) => {
-                again(&mut self.cluster, turn, MachineName::ClusterState, at, batch, &out)
+                again(&mut self.machines.cluster, turn, MachineName::ClusterState, at, batch, &out)
             }
             TurnRecord::Runner(at, batch, out) => {
-                again(&mut self.runner, turn, MachineName::TaskRunner, at, batch, &out)
+                again(&mut self.machines.runner, turn, MachineName::TaskRunner, at, batch, &out)
             }
             TurnRecord::Rebalancer(at, batch, out) => {
-                again(&mut self.rebalancer, turn, MachineName::Rebalancer, at, batch, &out)
+                again(&mut self.machines.rebalancer, turn, MachineName::Rebalancer, at, batch, &out)
             }
             TurnRecord::Agent(node, at, batch, out) => {
                 let agent = self.agent(turn, node)?;
@@ -169,6 +153,7 @@ fn same(equal: bool, mismatch: Mismatch) -> Result<(), Mismatch> {
 mod tests {
     use super::*;
     use crate::id::Ticket;
+    use crate::job_state::JobState;
     use crate::resources::Resources;
     use crate::spec::JobSpec;
 

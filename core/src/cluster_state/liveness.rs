@@ -1,8 +1,8 @@
 //! Heartbeats: silent nodes are suspect and keep their attempts; nodes given up have lost them for
 //! good and take no work again until everything that ran there is confirmed to have ended.
 
-use crate::id::NodeId;
-use crate::messages::{Outbox, RunnerMessage};
+use crate::id::{NodeId, Ticket};
+use crate::messages::{Answer, Outbox, Refusal, RunnerMessage};
 use crate::mutation::{self, Mutation};
 use crate::outcome::Outcome;
 use crate::spec::Liveness;
@@ -11,6 +11,22 @@ use crate::time::Time;
 use super::ClusterState;
 
 impl ClusterState {
+    pub(super) fn heartbeat(
+        &mut self,
+        now: Time,
+        ticket: Ticket,
+        name: String,
+        heard: bool,
+        out: &mut Outbox,
+    ) {
+        let Some(id) = self.node_id(&name) else { return out.refuse(ticket, Refusal::UnknownNode(name)) };
+        match heard {
+            true => self.heartbeat_back(id, out),
+            false => self.heartbeat_lost(now, id, out),
+        }
+        out.reply(ticket, Answer::Done);
+    }
+
     pub(super) fn heartbeat_lost(&mut self, now: Time, id: NodeId, out: &mut Outbox) {
         let down_at = now + self.settings.deadlines.down;
         let Some(node) = self.node_mut(id) else { return };

@@ -169,6 +169,9 @@ impl ClusterState {
                 self.update_node(ticket, name, *patch, out);
             }
             ClusterMessage::RemoveNode { ticket, name } => self.remove_node(ticket, name, out),
+            ClusterMessage::Heartbeat { ticket, name, heard } => {
+                self.heartbeat(now, ticket, name, heard, out)
+            }
             ClusterMessage::HeartbeatLost(node) => self.heartbeat_lost(now, node, out),
             ClusterMessage::Unresponsive(node) => {
                 // A node that is silent already has been reported as such by somebody who knows better.

@@ -25,11 +25,17 @@ pub enum ClusterMessage {
         ticket: Ticket,
         name: String,
     },
-    /// From the host: the node's agent has been silent for too long.
+    /// From the host: whether the node's agent is heard, as far as the service knows.
+    Heartbeat {
+        ticket: Ticket,
+        name: String,
+        heard: bool,
+    },
+    /// From whoever watches the agents: this one has been silent for too long.
     HeartbeatLost(NodeId),
     /// From the host: the node is known to be dead; there is no point in waiting for it.
     NodeDown(NodeId),
-    /// From the host: the node's agent is heard again.
+    /// From whoever watches the agents: this one is heard again.
     HeartbeatBack(NodeId),
     Settings(Arc<Settings>),
     /// From the host, after a restore: every node is to be looked at anew.

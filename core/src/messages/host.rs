@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::explanation::Explanation;
-use crate::id::{Attempt, JobId, NodeId, Ticket};
+use crate::id::{Attempt, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::{Outcome, TaskState};
 use crate::spec::JobSpec;
 use crate::time::Time;
@@ -49,6 +49,8 @@ pub enum Refusal {
     TooManyJobs { limit: u64 },
     #[error("{0} has no group with this number")]
     UnknownGroup(JobId),
+    #[error("{0} is not known: its job has no such task")]
+    UnknownTask(TaskId),
     #[error("no node is named `{0}`")]
     UnknownNode(String),
     #[error("a node named `{0}` is there already")]

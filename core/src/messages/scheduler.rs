@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::explanation::Subject;
 use crate::id::{Attempt, GroupId, NodeId, TaskId, Ticket};
 use crate::outcome::Outcome;
 use crate::resources::Resources;
@@ -53,10 +54,10 @@ pub enum SchedulerMessage {
         window: Option<u64>,
     },
     Settings(Arc<Settings>),
-    /// From the host: why does this group wait?
+    /// From the host: why does this wait?
     Explain {
         ticket: Ticket,
-        group: GroupId,
+        subject: Subject,
     },
 }
 

@@ -1,12 +1,12 @@
 //! Why a group waits, computed from the state as it is when somebody asks.
 
 use crate::explanation::{Explanation, NoRoom, Reason};
-use crate::id::GroupId;
+use crate::id::{GroupId, TaskId};
 use crate::resources::{KindId, Resources};
 use crate::spec::{ShapeSpec, Start};
 
 use super::Scheduler;
-use super::groups::GroupView;
+use super::groups::{GroupView, RoleView};
 use super::packing::without_copies;
 
 /// The kind of which the largest part of the request is missing; ties go to the first.
@@ -23,16 +23,34 @@ impl Scheduler {
     pub fn explain(&self, id: GroupId) -> Option<Explanation> {
         let group = self.group(id)?;
         let waiting = group.waiting() + group.held_back();
-        let reason = self.reason(group);
-        let ahead = if reason == Reason::NotWaiting { 0 } else { self.tasks_ahead_of(id) };
-        Some(Explanation { waiting, ahead, reason, settings: self.settings.version })
+        Some(self.explanation(id, waiting, self.reason(group, &group.roles)))
     }
 
-    fn reason(&self, group: &GroupView) -> Reason {
+    /// Why this task waits; `None` if there is no such task or its group is finished.
+    pub fn explain_task(&self, task: TaskId) -> Option<Explanation> {
+        let group = self.group(task.group)?;
+        let role = group.roles.get(usize::from(task.role))?;
+        let waits = role.waits(task.index)?;
+        if !waits && group.held_back() == 0 {
+            return Some(self.explanation(task.group, 0, Reason::NotWaiting));
+        }
+        // In an atomic group the hardest role keeps all of them waiting.
+        let roles = if group.start == Start::Atomic { &group.roles } else { std::slice::from_ref(role) };
+        let waiting = u64::from(role.waiting()) + group.held_back();
+        Some(self.explanation(task.group, waiting, self.reason(group, roles)))
+    }
+
+    fn explanation(&self, id: GroupId, waiting: u64, reason: Reason) -> Explanation {
+        let ahead = if reason == Reason::NotWaiting { 0 } else { self.tasks_ahead_of(id) };
+        Explanation { waiting, ahead, reason, settings: self.settings.version }
+    }
+
+    /// Why these roles of the group wait.
+    fn reason(&self, group: &GroupView, roles: &[RoleView]) -> Reason {
         if group.held_back() > 0 {
             return Reason::Stopping { live: u64::from(group.live_count) };
         }
-        let waiting_roles = || group.roles.iter().filter(|role| role.waiting() > 0);
+        let waiting_roles = || roles.iter().filter(|role| role.waiting() > 0);
         let Some(role) = waiting_roles().next() else { return Reason::NotWaiting };
         let shape = group.gang.unwrap_or(role.shape);
         if let Some(window) = self.shapes.get(shape).window {

@@ -110,6 +110,12 @@ impl RoleView {
         self.tasks - self.fresh + self.returned.len() as u32
     }
 
+    /// Whether this task waits; `None` if the role has no such task.
+    pub(super) fn waits(&self, index: u32) -> Option<bool> {
+        let waits = || index >= self.fresh || self.returned.contains_key(&index);
+        (index < self.tasks).then(waits)
+    }
+
     /// The next queued task to start and the number of its attempt.
     pub(super) fn take_queued(&mut self) -> (u32, u32) {
         self.queued -= 1;

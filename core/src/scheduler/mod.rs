@@ -27,6 +27,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::collections::Paged;
+use crate::explanation::Subject;
 use crate::id::{Attempt, GroupId, NodeId, Slot, TaskId, Ticket};
 use crate::machine::{Broken, Machine};
 use crate::messages::{
@@ -60,7 +61,7 @@ pub struct Scheduler {
     gate_open: bool,
     credit: Option<Credit>,
     /// Questions to be answered, one a turn: an answer looks at every node.
-    questions: VecDeque<(Ticket, GroupId)>,
+    questions: VecDeque<(Ticket, Subject)>,
 }
 
 impl Scheduler {
@@ -367,10 +368,14 @@ impl Scheduler {
     }
 
     fn answer_next_question(&mut self, out: &mut Outbox) {
-        let Some((ticket, group)) = self.questions.pop_front() else { return };
-        match self.explain(group) {
+        let Some((ticket, subject)) = self.questions.pop_front() else { return };
+        let (explanation, unknown) = match subject {
+            Subject::Group(group) => (self.explain(group), Refusal::UnknownGroup(group.job())),
+            Subject::Task(task) => (self.explain_task(task), Refusal::UnknownTask(task)),
+        };
+        match explanation {
             Some(explanation) => out.reply(ticket, Answer::Explained(Box::new(explanation))),
-            None => out.refuse(ticket, Refusal::UnknownGroup(group.job())),
+            None => out.refuse(ticket, unknown),
         }
     }
 
@@ -409,7 +414,7 @@ impl Scheduler {
             SchedulerMessage::NewCredit { window } => self.begin_credit(window, turn),
             SchedulerMessage::Gate { open } => self.gate_open = open,
             SchedulerMessage::Settings(settings) => self.change_settings(settings),
-            SchedulerMessage::Explain { ticket, group } => self.questions.push_back((ticket, group)),
+            SchedulerMessage::Explain { ticket, subject } => self.questions.push_back((ticket, subject)),
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::cluster_state::ClusterState;
 use crate::id::{Attempt, NodeId};
 use crate::job_state::JobState;
 use crate::machine::{Broken, Machine, promise};
+use crate::machines::Machines;
 use crate::messages::{HostMessage, NodeEvent, Outbox};
 use crate::node_agent::NodeAgent;
 use crate::outcome::Exit;
@@ -59,13 +60,14 @@ macro_rules! machine_turn {
 
 impl World {
     pub fn new(settings: Arc<Settings>) -> World {
+        let Machines { jobs, scheduler, cluster, runner, rebalancer } = Machines::new(&settings);
         World {
             now: Time::ZERO,
-            jobs: JobState::new(Arc::clone(&settings)),
-            scheduler: Scheduler::new(Arc::clone(&settings)),
-            cluster: ClusterState::new(Arc::clone(&settings)),
-            runner: TaskRunner::new(Arc::clone(&settings)),
-            rebalancer: Rebalancer::new(settings),
+            jobs,
+            scheduler,
+            cluster,
+            runner,
+            rebalancer,
             agents: BTreeMap::new(),
             executors: Executors::default(),
             queues: Queues::default(),

@@ -33,6 +33,8 @@ pub enum Problem {
     UnknownKind,
     #[error("the smallest size must not be above the largest")]
     MinAboveMax,
+    #[error("a duration this long cannot be counted")]
+    DurationTooLong,
     #[error("not supported yet")]
     NotSupported,
 }

@@ -1,7 +1,7 @@
 //! Why something waits: each reason, when it is the true one, and what it counts.
 
 use super::*;
-use crate::explanation::{NoRoom, Reason};
+use crate::explanation::{NoRoom, Reason, Subject};
 use crate::id::Ticket;
 use crate::messages::HostMessage;
 
@@ -145,7 +145,10 @@ fn tasks_ahead_are_those_that_came_before() {
 #[test]
 fn questions_are_answered_to_the_host() {
     let mut bench = Bench::new();
-    let ask = |ticket, job| SchedulerMessage::Explain { ticket: Ticket(ticket), group: group(job) };
+    let ask = |ticket, job| SchedulerMessage::Explain {
+        ticket: Ticket(ticket),
+        subject: Subject::Group(group(job)),
+    };
     bench.hear(vec![bag(1, 1, SLOT, 1), ask(7, 1), ask(8, 9)]);
     let [HostMessage::Reply { ticket: Ticket(7), answer: Answer::Explained(known) }] =
         bench.out.host.as_slice()

@@ -1,0 +1,105 @@
+//! A slice of commands on its way to the machines: one batch for each.
+
+use std::sync::Arc;
+
+use plimsoll_core::id::{Attempt, NodeId};
+use plimsoll_core::messages::{
+    AgentMessage, ClusterMessage, JobMessage, RebalancerMessage, RunnerMessage, SchedulerMessage,
+};
+use plimsoll_core::settings::Settings;
+use tokio::sync::oneshot;
+
+use crate::commands::Command;
+use crate::replies::Replies;
+use crate::router::Router;
+use crate::snapshot::SnapshotResult;
+use crate::subscriptions::Subscriber;
+
+/// What a slice of commands becomes.
+#[derive(Default)]
+pub(crate) struct Slice {
+    jobs: Vec<JobMessage>,
+    cluster: Vec<ClusterMessage>,
+    scheduler: Vec<SchedulerMessage>,
+    runner: Vec<RunnerMessage>,
+    rebalancer: Vec<RebalancerMessage>,
+    agents: Vec<(NodeId, AgentMessage)>,
+    acknowledged: Vec<Attempt>,
+    /// For the front itself.
+    pub(crate) settings: Option<Arc<Settings>>,
+    pub(crate) subscribers: Vec<Subscriber>,
+    pub(crate) snapshots: Vec<oneshot::Sender<SnapshotResult>>,
+    /// Told when everything before them has been handed on.
+    drained: Vec<oneshot::Sender<()>>,
+}
+
+impl Slice {
+    pub(crate) fn take(&mut self, command: Command, replies: &mut Replies) {
+        match command {
+            Command::Submit(job, reply) => {
+                let ticket = replies.ticket(reply);
+                self.jobs.push(JobMessage::Submit { ticket, job, adopted: Vec::new() });
+            }
+            Command::SubmitMany(jobs, reply) => {
+                let tickets = replies.tickets(jobs.len(), reply);
+                let submit = |(ticket, job)| JobMessage::Submit { ticket, job, adopted: Vec::new() };
+                self.jobs.extend(tickets.zip(jobs).map(submit));
+            }
+            Command::Cancel(job, reply) => {
+                let ticket = replies.ticket(reply);
+                self.jobs.push(JobMessage::Cancel { ticket, job });
+            }
+            Command::AddNode(node, reply) => {
+                let ticket = replies.ticket(reply);
+                self.cluster.push(ClusterMessage::AddNode { ticket, node });
+            }
+            Command::UpdateNode(name, patch, reply) => {
+                let ticket = replies.ticket(reply);
+                self.cluster.push(ClusterMessage::UpdateNode { ticket, name, patch });
+            }
+            Command::RemoveNode(name, reply) => {
+                let ticket = replies.ticket(reply);
+                self.cluster.push(ClusterMessage::RemoveNode { ticket, name });
+            }
+            Command::Heartbeat(name, heard, reply) => {
+                let ticket = replies.ticket(reply);
+                self.cluster.push(ClusterMessage::Heartbeat { ticket, name, heard });
+            }
+            Command::Explain(subject, reply) => {
+                let ticket = replies.ticket(reply);
+                self.scheduler.push(SchedulerMessage::Explain { ticket, subject });
+            }
+            Command::Settings(settings) => self.settings = Some(settings),
+            Command::Subscribe(subscriber) => self.subscribers.push(subscriber),
+            Command::Snapshot(reply) => self.snapshots.push(reply),
+            Command::Finished(ended, exit) => {
+                let exited = |(node, attempt)| (node, AgentMessage::Exited(attempt, exit));
+                self.agents.extend(ended.into_iter().map(exited));
+            }
+            Command::Acknowledge(attempts) => self.acknowledged.extend(attempts),
+            Command::Drained(reply) => self.drained.push(reply),
+            #[cfg(test)]
+            Command::Sabotage => self.jobs.push(crate::tests::impossible()),
+        }
+    }
+
+    /// Every machine switches to new settings with its next turn.
+    pub(crate) fn change_settings(&mut self, settings: &Arc<Settings>, runner: Arc<Settings>) {
+        self.jobs.push(JobMessage::Settings(Arc::clone(settings)));
+        self.cluster.push(ClusterMessage::Settings(Arc::clone(settings)));
+        self.scheduler.push(SchedulerMessage::Settings(Arc::clone(settings)));
+        self.runner.push(RunnerMessage::Settings(runner));
+        self.rebalancer.push(RebalancerMessage::Settings(Arc::clone(settings)));
+    }
+
+    pub(crate) fn hand_on(self, router: &Router) {
+        router.send_to_machines(self.cluster, self.jobs, self.scheduler, self.runner, self.rebalancer);
+        router.send_to_agents(self.agents);
+        if !self.acknowledged.is_empty() {
+            router.acknowledge(&self.acknowledged);
+        }
+        for reply in self.drained {
+            let _ = reply.send(());
+        }
+    }
+}

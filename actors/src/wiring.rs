@@ -1,0 +1,183 @@
+//! Puts every machine into its shell and makes the actors known to each other.
+
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
+use std::sync::{Arc, RwLock};
+
+use actix::{Actor, Addr, Arbiter, AsyncContext, Context};
+use plimsoll_core::id::NodeId;
+use plimsoll_core::job_state::JobState;
+use plimsoll_core::messages::{ClusterMessage, RunnerMessage, SchedulerMessage};
+use plimsoll_core::settings::Settings;
+use plimsoll_core::task_runner::TaskRunner;
+use plimsoll_core::time::Time;
+use plimsoll_core::turn_log::Header;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::agents::{AgentChange, AgentShard};
+use crate::assignments::{AssignmentQueue, Order};
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::credit::CreditCount;
+use crate::engine::EngineOptions;
+use crate::executions::Executions;
+use crate::fatal::Fatal;
+use crate::front::Front;
+use crate::lane::Lane;
+use crate::port::Port;
+use crate::router::{Batch, Router};
+use crate::shell::{Common, Seated, Shell};
+use crate::snapshot::{SeatedMachines, Seatful};
+use crate::work::Work;
+
+/// The actors of a runtime, ready to work.
+pub(crate) struct Ready {
+    pub(crate) port: Port,
+    pub(crate) agents: Vec<Arbiter>,
+    pub(crate) shards: Vec<Addr<AgentShard>>,
+}
+
+pub(crate) fn current_thread_runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a thread can have a runtime of its own")
+}
+
+/// Starts every actor and makes them known to each other. `start` says on which thread the agents
+/// live.
+pub(crate) fn wire(
+    options: EngineOptions,
+    machines: Option<SeatedMachines>,
+    workers: tokio::runtime::Handle,
+    start: impl FnOnce(Vec<AgentShard>) -> (Vec<Arbiter>, Vec<Addr<AgentShard>>),
+) -> Ready {
+    let (offset, settings) = match &options.restore {
+        Some(snapshot) => (snapshot.taken, snapshot.settings.clone()),
+        None => (Time::ZERO, options.settings.clone()),
+    };
+    let settings = Arc::new(settings);
+    if let Some(recorder) = &options.recorder {
+        recorder.record(&Header { settings: Settings::clone(&settings) });
+    }
+    let common = Common {
+        clock: Clock::starting_at(offset),
+        router: Rc::new(OnceCell::new()),
+        fatal: Fatal::default(),
+        recorder: options.recorder.clone(),
+        decide_only: options.executor.is_none(),
+    };
+    let board = Arc::new(Board::default());
+    let restored = machines.is_some();
+    let machines = machines.unwrap_or_else(|| SeatedMachines::new(&settings));
+    board.fill(&machines.jobs.machine, &machines.cluster.machine);
+    let assignments = Arc::new(AssignmentQueue::default());
+    if common.decide_only {
+        stop_what_ran(&machines.jobs.machine, &board, &assignments);
+    }
+    let runner_context = Context::<Shell<TaskRunner>>::new();
+    let shards = shards_of(&options, &common, &board, &workers, &runner_context, &assignments);
+    let (agents, shards) = start(shards);
+    let runner_settings = common.runner_settings(&settings);
+    let agents_to_begin = if restored { agents_anew(&machines) } else { Vec::new() };
+    let lane = Arc::new(Lane::new(options.lane_capacity.max(1)));
+    let shared_settings = Arc::new(RwLock::new(Arc::clone(&settings)));
+    let last_ticket = options.restore.as_ref().map_or(0, |snapshot| snapshot.last_ticket);
+    let front = Front::new(Arc::clone(&lane), common.clone(), Arc::clone(&board), settings, last_ticket);
+    let front = front.start();
+    let router = Router {
+        jobs: seat(machines.jobs, Context::new(), &common),
+        scheduler: seat(machines.scheduler, Context::new(), &common),
+        cluster: seat(machines.cluster, Context::new(), &common),
+        runner: seat(machines.runner, runner_context, &common),
+        rebalancer: seat(machines.rebalancer, Context::new(), &common),
+        front: front.clone(),
+        shards: shards.clone(),
+        board: Arc::clone(&board),
+        credit: common.decide_only.then(|| RefCell::new(CreditCount::new(options.assignment_window.max(1)))),
+    };
+    router.runner.do_send(Batch(vec![RunnerMessage::Settings(runner_settings)]));
+    let window = common.decide_only.then_some(options.assignment_window.max(1));
+    router.scheduler.do_send(Batch(vec![SchedulerMessage::NewCredit { window }]));
+    // Behind everything that was on its way when the snapshot was taken.
+    for (node, change) in agents_to_begin {
+        router.shard(node).do_send(change);
+    }
+    if restored {
+        router.cluster.do_send(Batch(vec![ClusterMessage::LookAgain]));
+    }
+    assert!(common.router.set(router).is_ok(), "wiring is done once");
+    let Common { clock, fatal, .. } = common;
+    let port = Port { lane, front, board, fatal, settings: shared_settings, clock, assignments };
+    Ready { port, agents, shards }
+}
+
+/// Puts a machine into its shell. What was on its way to it comes first.
+fn seat<M: Seated>(seatful: Seatful<M>, context: Context<Shell<M>>, common: &Common) -> Addr<Shell<M>> {
+    let address = context.run(Shell::new(seatful.machine, common.clone()));
+    for batch in seatful.held {
+        address.do_send(Batch(batch));
+    }
+    address
+}
+
+fn shards_of(
+    options: &EngineOptions,
+    common: &Common,
+    board: &Arc<Board>,
+    workers: &tokio::runtime::Handle,
+    runner: &Context<Shell<TaskRunner>>,
+    assignments: &Arc<AssignmentQueue>,
+) -> Vec<AgentShard> {
+    let shard = |_| AgentShard {
+        agents: Default::default(),
+        work: match &options.executor {
+            Some(executor) => {
+                Work::Run(Executions::new(Arc::clone(executor), workers.clone(), options.stop_grace))
+            }
+            None => Work::Assign(Arc::clone(assignments)),
+        },
+        runner: runner.address(),
+        board: Arc::clone(board),
+        clock: common.clock,
+        recorder: common.recorder.clone(),
+        #[cfg(test)]
+        sabotaged: Default::default(),
+    };
+    (0..options.agent_shards.max(1)).map(shard).collect()
+}
+
+pub(crate) fn on_their_own_thread(shards: Vec<AgentShard>) -> (Vec<Arbiter>, Vec<Addr<AgentShard>>) {
+    let arbiter = Arbiter::with_tokio_rt(current_thread_runtime);
+    let start = |shard| AgentShard::start_in_arbiter(&arbiter.handle(), move |_| shard);
+    let shards = shards.into_iter().map(start).collect();
+    (vec![arbiter], shards)
+}
+
+/// Everything on the current thread, which runs a system of its own: for tests that turn the clock.
+#[cfg(test)]
+pub(crate) fn wire_here(options: EngineOptions, workers: tokio::runtime::Handle) -> Port {
+    let here = |shards: Vec<AgentShard>| {
+        let addresses = shards.into_iter().map(Actor::start).collect();
+        (Vec::new(), addresses)
+    };
+    wire(options, None, workers, here).port
+}
+
+/// After a restore everything that ran begins again. A service that runs the work itself may still be
+/// at it: it is told to end that first.
+fn stop_what_ran(jobs: &JobState, board: &Board, assignments: &AssignmentQueue) {
+    for task in jobs.live() {
+        let (job, node) = (board.spec(task.attempt.task.job()), board.node_name(task.node));
+        if let (Some(job), Some(node)) = (job, node) {
+            assignments.push(Order::Stop, task.attempt, job, node, task.node);
+        }
+    }
+}
+
+/// Agents of a restored runtime begin a new session: what had begun is gone and runs again.
+fn agents_anew(machines: &SeatedMachines) -> Vec<(NodeId, AgentChange)> {
+    let begin = |(node, spec): (NodeId, &plimsoll_core::cluster_state::Node)| {
+        // The TaskRunner may not have heard of the node yet when the snapshot was taken.
+        let last_session = machines.runner.machine.session(node).max(spec.session);
+        (node, AgentChange::BeginAnew { node, name: spec.name.as_str().into(), last_session })
+    };
+    machines.cluster.machine.nodes().map(begin).collect()
+}
