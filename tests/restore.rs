@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use plimsoll::core::explanation::Reason;
 use plimsoll::core::settings::RawSettings;
-use plimsoll::{Config, JobSpec, NodeSpec, RequestError, Runtime, TaskContext, tasks};
+use plimsoll::core::time::Time;
+use plimsoll::{
+    Config, Handle, JobId, JobSpec, NodeSpec, Order, RequestError, Runtime, StartError, TaskContext, tasks,
+};
 
 fn run<T>(body: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -57,6 +61,93 @@ fn a_restored_service_that_runs_the_work_itself_is_served_on_and_on() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert_eq!(handle.wait(job).await.expect("it finishes").completed, 9);
+    });
+}
+
+/// Goal: a window that is open when the snapshot is taken closes when it would have closed, counted on the
+/// runtime's own clock. (Without a node: one with room is looked at after a restore, and may take tasks
+/// whose window is still open.)
+#[test]
+fn an_open_window_keeps_its_deadline() {
+    run(async {
+        let config = Config::from_toml("window = 2.0\nwindow_cap = 4.0\nwindow_adaptive = false");
+        let runtime = Runtime::builder().config(config.expect("good settings")).start().expect("it starts");
+        let handle = runtime.handle();
+        let job = handle.submit(JobSpec::bag("j", 3).request("slot", 1)).await.expect("accepted");
+        let closes = window_of(&handle, job).await;
+        let bytes = runtime.snapshot().await.expect("a snapshot");
+        drop(runtime);
+        let restored = Runtime::builder().restore(bytes).start().expect("it starts again");
+        let handle = restored.handle();
+        assert_eq!(window_of(&handle, job).await, closes);
+        while handle.now() < closes {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let waits = handle.explain(job).await.expect("the job is known");
+        assert!(matches!(waits[0].reason, Reason::NeverFits(_)), "its window is closed: {}", waits[0]);
+    });
+}
+
+async fn window_of(handle: &Handle, job: JobId) -> Time {
+    let waits = handle.explain(job).await.expect("the job is known");
+    match waits[0].reason {
+        Reason::Window { closes } => closes,
+        ref other => panic!("it waits for its window, not for {other:?}"),
+    }
+}
+
+/// Goal: after a restore nothing waits that fits: every node with room was looked at. Method: a service
+/// without credit leaves both nodes empty while tasks wait; the restored one has credit.
+#[test]
+fn every_node_with_room_is_looked_at_after_a_restore() {
+    run(async {
+        let runtime = Runtime::builder().config(at_once()).assignment_window(1).start().expect("it starts");
+        let handle = runtime.handle();
+        for name in ["a", "b"] {
+            handle.add_node(NodeSpec::new(name).capacity("slot", 2)).await.expect("the node is new");
+        }
+        let job = handle.submit(JobSpec::bag("j", 4).request("slot", 1)).await.expect("accepted");
+        let mut assignments = runtime.assignments().expect("the first reader");
+        let begun = assignments.next().await.expect("the runtime runs");
+        assert_eq!(begun.len(), 1, "one at a time");
+        let bytes = runtime.snapshot().await.expect("a snapshot");
+        drop(runtime);
+        let restored =
+            Runtime::builder().assignment_window(9).restore(bytes).start().expect("it starts again");
+        let handle = restored.handle();
+        let mut assignments = restored.assignments().expect("the first reader");
+        let mut orders = Vec::new();
+        while orders.len() < 5 {
+            orders.extend(assignments.next().await.expect("the runtime runs"));
+        }
+        // What the service may still run is to end first; then everything runs, on both nodes.
+        assert_eq!((orders[0].order, orders[0].attempt), (Order::Stop, begun[0].attempt));
+        assert!(orders[1..].iter().all(|one| one.order == Order::Start));
+        for name in ["a", "b"] {
+            assert_eq!(orders[1..].iter().filter(|one| &*one.node == name).count(), 2);
+            handle.node_idle(name).await.expect("the node is there");
+        }
+        assert_eq!(handle.wait(job).await.expect("it finishes").completed, 4);
+    });
+}
+
+/// Goal: settings beside a snapshot, and a snapshot that was changed, are refused before anything starts.
+#[test]
+fn what_cannot_be_restored_is_refused() {
+    run(async {
+        let runtime = Runtime::builder().config(at_once()).start().expect("it starts");
+        let bytes = runtime.snapshot().await.expect("a snapshot");
+        let both = Runtime::builder().config(at_once()).restore(bytes.clone()).start();
+        assert!(matches!(both, Err(StartError::ConfigRestored(_))), "{both:?}");
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 0x55;
+            // Whatever comes out, it is a value: some bytes make no difference that matters.
+            drop(Runtime::builder().restore(changed).start());
+        }
+        for length in 0..bytes.len() {
+            assert!(Runtime::builder().restore(bytes[..length].to_vec()).start().is_err(), "{length}");
+        }
     });
 }
 

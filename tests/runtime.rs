@@ -1,14 +1,15 @@
 //! The runtime through its public handle: whole lives of jobs on real threads.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use plimsoll::core::id::GroupId;
 use plimsoll::core::messages::Refusal;
 use plimsoll::core::settings::RawSettings;
 use plimsoll::{
     Config, Executor, GroupSpec, JobId, JobSpec, NodePatch, NodeSpec, Order, RequestError, RoleSpec, Runtime,
-    SubmitError, TaskContext, TaskError, TaskOutcome, blocking_tasks, tasks,
+    SubmitError, TaskContext, TaskError, TaskId, TaskOutcome, blocking_tasks, tasks,
 };
 
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -246,6 +247,62 @@ fn cancelling_assignments_takes_back_or_stops() {
         assert_eq!((stop.order, stop.attempt), (Order::Stop, start.attempt));
         handle.task_finished(stop.attempt, TaskOutcome::Stopped).await.expect("the runtime runs");
         assert_eq!(handle.wait(job).await.expect("it finishes").cancelled, 1);
+        let unseen = handle.submit(JobSpec::bag("unseen", 1).request("slot", 1)).await.expect("accepted");
+        while handle.job(unseen).expect("kept").live == 0 {
+            tokio::task::yield_now().await;
+        }
+        handle.cancel(unseen).await.expect("the job is known");
+        assert_eq!(handle.wait(unseen).await.expect("it finishes without the service").cancelled, 1);
+        assert_eq!(assignments.try_next(), Some(None), "nobody ever hears of it");
+    });
+}
+
+/// Goal: one task can be asked about, and tasks that are not there are typed errors.
+#[test]
+fn a_single_task_can_be_asked_about() {
+    run(async {
+        let config = Config::from_toml("window = 0.0").expect("a good setting");
+        let runtime = Runtime::builder().config(config).start().expect("it starts");
+        let handle = runtime.handle();
+        handle.add_node(slot_node("a", 1)).await.expect("the node is new");
+        let job = handle.submit(JobSpec::bag("j", 2).request("slot", 1)).await.expect("accepted");
+        let task = |index| TaskId { group: GroupId::new(job, 0), role: 0, index };
+        assert_eq!(handle.explain(task(0)).await, Ok(Vec::new()), "it runs");
+        let waits = handle.explain(task(1)).await.expect("it is known");
+        assert_eq!((waits.len(), waits[0].waiting), (1, 1));
+        let unknown = handle.explain(task(2)).await;
+        assert_eq!(unknown, Err(RequestError::Refused(Refusal::UnknownTask(task(2)))));
+        handle.cancel(job).await.expect("the job is known");
+    });
+}
+
+/// Goal: while four threads flood the runtime, the window of somebody else still closes and its job runs.
+#[test]
+fn a_flood_does_not_keep_a_window_open() {
+    run(async {
+        let config = Config::from_toml("window = 0.05\nwindow_adaptive = false").expect("good settings");
+        let executor = tasks(|_| async { Ok(()) }).inline();
+        let runtime = Runtime::builder().config(config).executor(executor).start().expect("it starts");
+        let handle = runtime.handle();
+        handle.add_node(slot_node("a", 100).capacity("cpu", 100)).await.expect("the node is new");
+        let over = Arc::new(AtomicBool::new(false));
+        let floods: Vec<_> = (0..4)
+            .map(|_| {
+                let (handle, over) = (handle.clone(), Arc::clone(&over));
+                std::thread::spawn(move || {
+                    while !over.load(Ordering::Relaxed) {
+                        drop(handle.try_submit(JobSpec::bag("flood", 1).request("slot", 1)));
+                    }
+                })
+            })
+            .collect();
+        for number in 1..=5 {
+            let job = handle.submit(JobSpec::bag("own shape", 1).request("cpu", number)).await;
+            handle.wait(job.expect("there is room in its turn")).await.expect("it finishes");
+        }
+        over.store(true, Ordering::Relaxed);
+        floods.into_iter().for_each(|flood| flood.join().expect("no panic"));
+        runtime.shutdown(DEADLINE).await;
     });
 }
 
