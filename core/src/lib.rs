@@ -9,6 +9,7 @@
 pub mod cluster_state;
 pub mod codec;
 pub mod collections;
+pub mod constraint;
 pub mod document;
 pub mod explanation;
 pub mod id;
