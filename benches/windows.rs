@@ -95,8 +95,13 @@ fn histogram() -> Histogram<u64> {
 
 fn measure(probes: u32, producers: usize) -> (Histogram<u64>, u64) {
     let config = Config::from_toml("window = 0.05\nwindow_adaptive = false").expect("a good setting");
-    let runtime = Runtime::builder().config(config).executor(tasks(|_| async { Ok(()) }).inline()).start();
-    let runtime = runtime.expect("it starts");
+    let ended = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&ended);
+    let executor = tasks(move |_| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        async { Ok(()) }
+    });
+    let runtime = Runtime::builder().config(config).executor(executor.inline()).start().expect("it starts");
     let handle = runtime.handle();
     let driver = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a thread waits");
     driver.block_on(async {
@@ -109,8 +114,9 @@ fn measure(probes: u32, producers: usize) -> (Histogram<u64>, u64) {
     let flooded = Arc::new(AtomicU64::new(0));
     let flood: Vec<_> = (0..producers)
         .map(|_| {
-            let (handle, over, flooded) = (handle.clone(), Arc::clone(&over), Arc::clone(&flooded));
-            std::thread::spawn(move || flood(&handle, &over, &flooded))
+            let (handle, over) = (handle.clone(), Arc::clone(&over));
+            let (flooded, ended) = (Arc::clone(&flooded), Arc::clone(&ended));
+            std::thread::spawn(move || flood(&handle, &over, &flooded, &ended))
         })
         .collect();
     let lateness = probe(&handle, probes);
@@ -120,15 +126,21 @@ fn measure(probes: u32, producers: usize) -> (Histogram<u64>, u64) {
     (lateness, flooded.load(Ordering::Relaxed))
 }
 
-fn flood(handle: &Handle, over: &AtomicBool, flooded: &AtomicU64) {
+/// Submits as fast as the runtime takes it, with no more jobs unfinished than it accepts by far.
+fn flood(handle: &Handle, over: &AtomicBool, flooded: &AtomicU64, ended: &AtomicU64) {
+    const UNFINISHED_MAX: u64 = 200_000;
     let job = JobSpec::bag("flood", 1).request("slot", 1);
     while !over.load(Ordering::Relaxed) {
+        if flooded.load(Ordering::Relaxed) > ended.load(Ordering::Relaxed) + UNFINISHED_MAX {
+            std::thread::sleep(Duration::from_micros(100));
+            continue;
+        }
         match handle.try_submit(job.clone()) {
             Ok(answer) => {
                 drop(answer);
                 flooded.fetch_add(1, Ordering::Relaxed);
             }
-            Err(_) => std::thread::yield_now(),
+            Err(_) => std::thread::sleep(Duration::from_micros(100)),
         }
     }
 }

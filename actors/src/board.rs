@@ -11,6 +11,7 @@ use plimsoll_core::messages::{JobEvent, NodeEvent, Refusal};
 use plimsoll_core::outcome::TaskState;
 use plimsoll_core::spec::JobSpec;
 use plimsoll_core::time::Time;
+use rustc_hash::FxBuildHasher;
 use tokio::sync::oneshot;
 
 /// How a job stands.
@@ -37,10 +38,11 @@ pub struct NodeStatus {
 
 #[derive(Debug, Default)]
 pub struct Board {
-    jobs: DashMap<JobId, JobStatus>,
-    nodes: DashMap<NodeId, NodeStatus>,
+    // Ids are small numbers that nobody outside chooses: a fast hash will do. Names are not.
+    jobs: DashMap<JobId, JobStatus, FxBuildHasher>,
+    nodes: DashMap<NodeId, NodeStatus, FxBuildHasher>,
     names: DashMap<Arc<str>, NodeId>,
-    waiters: DashMap<JobId, Vec<oneshot::Sender<JobStatus>>>,
+    waiters: DashMap<JobId, Vec<oneshot::Sender<JobStatus>>, FxBuildHasher>,
     last_job: AtomicU64,
     closed: AtomicBool,
 }

@@ -42,3 +42,14 @@ pub enum Command {
     /// Everything on the lane before this has been handed on.
     Drained(oneshot::Sender<()>),
 }
+
+impl Command {
+    /// How much of a slice it is.
+    pub(crate) fn weight(&self) -> usize {
+        match self {
+            Command::SubmitMany(jobs, _) => jobs.len().max(1),
+            Command::Finished(ended, _) => ended.len().max(1),
+            _ => 1,
+        }
+    }
+}

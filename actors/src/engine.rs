@@ -13,7 +13,7 @@ use crate::port::Port;
 use crate::recorder::Recorder;
 use crate::shutdown::{ShutdownReport, Threads};
 use crate::snapshot::{SeatedMachines, Snapshot, SnapshotError};
-use crate::wiring::{Ready, current_thread_runtime, on_their_own_thread, wire};
+use crate::wiring::{Ready, current_thread_runtime, on_threads_of_their_own, wire};
 
 /// What an engine is started with.
 pub struct EngineOptions {
@@ -77,8 +77,8 @@ impl Engine {
             .spawn(move || decide(options, machines, worker_handle, &ready))
             .map_err(EngineError::Thread)?;
         match wired.recv() {
-            Ok(Ready { port, agents, shards }) => {
-                let threads = Threads { deciding, agents, shards, workers };
+            Ok(Ready { port, arbiters, shards, herald }) => {
+                let threads = Threads { deciding, arbiters, shards, herald, workers };
                 Ok(Engine { port, threads: Some(threads), recorder })
             }
             Err(_) => {
@@ -136,7 +136,7 @@ fn decide(
     ready: &mpsc::Sender<Ready>,
 ) {
     let runner = System::with_tokio_rt(current_thread_runtime);
-    let wired = runner.block_on(async { wire(options, machines, workers, on_their_own_thread) });
+    let wired = runner.block_on(async { wire(options, machines, workers, on_threads_of_their_own) });
     if ready.send(wired).is_err() {
         return;
     }

@@ -1,25 +1,24 @@
-//! The front: drains the lane in slices, hands commands to the machines, and passes on what they
-//! answer to callers, to the board and to subscribers.
+//! The front: drains the lane in slices and hands commands to the machines.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, System, WrapFuture};
+use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, System, WrapFuture};
 use metrics::{Counter, Gauge};
 use plimsoll_core::id::NodeId;
-use plimsoll_core::messages::{ClusterMessage, HostMessage, NodeEvent};
+use plimsoll_core::messages::ClusterMessage;
 use plimsoll_core::settings::Settings;
 use tokio::sync::oneshot;
 
 use crate::agents::Ping;
-use crate::board::Board;
 use crate::commands::Command;
+use crate::herald::{DropAll, Expect, Herald, Subscribe};
 use crate::lane::Lane;
-use crate::replies::Replies;
+use crate::replies::Tickets;
 use crate::router::{Batch, Router};
 use crate::shell::Common;
 use crate::slice::Slice;
 use crate::snapshot::{self, SnapshotResult};
-use crate::subscriptions::{Event, Subscriber};
 
 /// Commands taken off the lane before others on this thread have their turn.
 const SLICE_MAX: usize = 512;
@@ -29,10 +28,10 @@ const SLICE_MAX: usize = 512;
 #[rtype(result = "()")]
 pub(crate) struct Ring;
 
-/// What a machine's turn said to the host.
+/// An agent has not confirmed a stop in time.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct HostBatch(pub(crate) Vec<HostMessage>);
+pub(crate) struct AgentSilent(pub(crate) NodeId);
 
 /// A machine's step panicked: everything ends.
 #[derive(Message)]
@@ -52,11 +51,12 @@ pub(crate) struct Leave;
 pub(crate) struct Front {
     lane: Arc<Lane<Command>>,
     common: Common,
-    board: Arc<Board>,
+    herald: Addr<Herald>,
     /// The settings that the machines were told last.
     settings: Arc<Settings>,
-    replies: Replies,
-    subscribers: Vec<Subscriber>,
+    tickets: Tickets,
+    /// A slice is to be taken off the lane.
+    draining: bool,
     events_in: Counter,
     lane_depth: Gauge,
 }
@@ -65,17 +65,17 @@ impl Front {
     pub(crate) fn new(
         lane: Arc<Lane<Command>>,
         common: Common,
-        board: Arc<Board>,
+        herald: Addr<Herald>,
         settings: Arc<Settings>,
         last_ticket: u64,
     ) -> Front {
         Front {
             lane,
             common,
-            board,
+            herald,
             settings,
-            replies: Replies::after(last_ticket),
-            subscribers: Vec::new(),
+            tickets: Tickets::after(last_ticket),
+            draining: false,
             events_in: metrics::counter!("plimsoll_events_in_total"),
             lane_depth: metrics::gauge!("plimsoll_lane_depth"),
         }
@@ -85,23 +85,34 @@ impl Front {
         self.common.router.get().expect("wiring is done before the first command")
     }
 
-    /// Takes a slice off the lane. If more is there the rest follows after the others had a turn.
+    /// Takes a slice off the lane, then the next one when the machines have caught up with this one:
+    /// mailboxes give no back-pressure, so the lane is where work waits. The bell is answered only when
+    /// the lane is empty: until then nobody needs to ring.
     fn drain(&mut self, context: &mut Context<Self>) {
-        self.lane.answer();
+        const LOOK_AGAIN: Duration = Duration::from_millis(1);
+        if self.router().backlog.is_long() {
+            context.run_later(LOOK_AGAIN, |front, context| front.drain(context));
+            return;
+        }
         self.drain_slice(context);
-        if !self.lane.is_empty() {
-            let later = async { tokio::task::yield_now().await }.into_actor(self);
-            context.spawn(later.map(|(), front, context| front.drain(context)));
+        if self.lane.is_empty() {
+            self.lane.answer();
+        }
+        self.draining = !self.lane.is_empty();
+        if self.draining {
+            let caught_up = self.router().caught_up().into_actor(self);
+            context.spawn(caught_up.map(|(), front, context| front.drain(context)));
         }
     }
 
     fn drain_slice(&mut self, context: &mut Context<Self>) -> usize {
         let mut slice = Slice::default();
-        let mut taken = 0;
-        while taken < SLICE_MAX {
+        let (mut taken, mut weight) = (0, 0);
+        while weight < SLICE_MAX {
             let Some(command) = self.lane.pop() else { break };
             taken += 1;
-            slice.take(command, &mut self.replies);
+            weight += command.weight();
+            slice.take(command, &mut self.tickets);
         }
         self.lane.free(taken);
         self.events_in.increment(taken as u64);
@@ -117,8 +128,10 @@ impl Front {
             self.settings = settings;
         }
         if !slice.subscribers.is_empty() {
-            self.subscribers.retain(Subscriber::is_read);
-            self.subscribers.append(&mut slice.subscribers);
+            self.herald.do_send(Subscribe(std::mem::take(&mut slice.subscribers)));
+        }
+        if !self.tickets.expected.is_empty() {
+            self.herald.do_send(Expect(std::mem::take(&mut self.tickets.expected)));
         }
         let snapshots = std::mem::take(&mut slice.snapshots);
         slice.hand_on(self.router());
@@ -130,7 +143,7 @@ impl Front {
     fn take_snapshot(&self, reply: oneshot::Sender<SnapshotResult>, context: &mut Context<Self>) {
         let cell = std::rc::Rc::clone(&self.common.router);
         let taken = self.common.clock.now();
-        let (settings, last_ticket) = (Settings::clone(&self.settings), self.replies.last_ticket());
+        let (settings, last_ticket) = (Settings::clone(&self.settings), self.tickets.last());
         let work = async move {
             let router = cell.get().expect("wiring is done before the first command");
             // Without an answer a machine is gone, and the caller learns why from the dropped reply.
@@ -153,14 +166,6 @@ impl Front {
             }
         }));
     }
-
-    fn publish(&mut self, events: Vec<Event>) {
-        if events.is_empty() || self.subscribers.is_empty() {
-            return;
-        }
-        let events: Arc<[Event]> = events.into();
-        self.subscribers.retain(|subscriber| subscriber.publish(&events));
-    }
 }
 
 impl Actor for Front {
@@ -171,39 +176,20 @@ impl Handler<Ring> for Front {
     type Result = ();
 
     fn handle(&mut self, _: Ring, context: &mut Context<Self>) {
-        self.drain(context);
+        if !std::mem::replace(&mut self.draining, true) {
+            // Never at once: a mailbox is served until it is empty, so whoever rings without a pause
+            // would stop all others.
+            let others_first = async { tokio::task::yield_now().await }.into_actor(self);
+            context.spawn(others_first.map(|(), front, context| front.drain(context)));
+        }
     }
 }
 
-impl Handler<HostBatch> for Front {
+impl Handler<AgentSilent> for Front {
     type Result = ();
 
-    fn handle(&mut self, batch: HostBatch, context: &mut Context<Self>) {
-        let keep_events = !self.subscribers.is_empty();
-        let mut events = Vec::new();
-        for message in batch.0 {
-            match message {
-                HostMessage::Reply { ticket, answer } => self.replies.answer(ticket, answer),
-                // The board learned of it when it was said.
-                HostMessage::Accepted { .. } => {}
-                HostMessage::Job(event) => {
-                    self.board.note_job(&event);
-                    if keep_events {
-                        events.push(Event::Job(event));
-                    }
-                }
-                HostMessage::Node(event) => {
-                    self.board.note_node(&event);
-                    if let NodeEvent::Unresponsive { node } = event {
-                        self.ask_agent(node, context);
-                    }
-                    if keep_events {
-                        events.push(Event::Node(event));
-                    }
-                }
-            }
-        }
-        self.publish(events);
+    fn handle(&mut self, silent: AgentSilent, context: &mut Context<Self>) {
+        self.ask_agent(silent.0, context);
     }
 }
 
@@ -226,9 +212,7 @@ impl Handler<MachineStopped> for Front {
     fn handle(&mut self, _: MachineStopped, context: &mut Context<Self>) {
         self.lane.close();
         while self.lane.pop().is_some() {}
-        self.replies.drop_all();
-        self.subscribers.clear();
-        self.board.close();
+        self.herald.do_send(DropAll);
         context.notify(Leave);
     }
 }

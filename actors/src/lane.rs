@@ -85,7 +85,7 @@ impl<T> Lane<T> {
         pushed
     }
 
-    /// Answers the bell; to be called before draining.
+    /// Answers the bell: the next push rings again. Whoever drains looks once more afterwards.
     pub(crate) fn answer(&self) {
         self.belled.answer();
     }

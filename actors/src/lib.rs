@@ -6,6 +6,7 @@
 
 mod agents;
 mod assignments;
+mod backlog;
 mod board;
 mod clock;
 mod commands;
@@ -16,6 +17,7 @@ mod executions;
 mod executor;
 mod fatal;
 mod front;
+mod herald;
 mod lane;
 mod port;
 mod recorder;

@@ -8,9 +8,24 @@ use tokio::sync::oneshot;
 
 use crate::commands::ReplySender;
 
+/// Hands out tickets, each once.
 #[derive(Debug)]
+pub(crate) struct Tickets {
+    last: u64,
+    /// Who waits for the tickets handed out since they were last taken.
+    pub(crate) expected: Vec<Expected>,
+}
+
+/// Who waits for an answer.
+#[derive(Debug)]
+pub(crate) enum Expected {
+    One(Ticket, ReplySender),
+    /// So many tickets in a row, from this one on, that are answered together.
+    Many(Ticket, usize, oneshot::Sender<Vec<Answer>>),
+}
+
+#[derive(Debug, Default)]
 pub(crate) struct Replies {
-    last_ticket: u64,
     waiting: BTreeMap<Ticket, Waiting>,
     many: BTreeMap<Ticket, Many>,
 }
@@ -29,41 +44,52 @@ struct Many {
     reply: oneshot::Sender<Vec<Answer>>,
 }
 
-impl Replies {
-    /// Tickets go on behind the last one that was given out.
-    pub(crate) fn after(last_ticket: u64) -> Replies {
-        Replies { last_ticket, waiting: BTreeMap::new(), many: BTreeMap::new() }
+impl Tickets {
+    /// Tickets go on behind the last one that was handed out.
+    pub(crate) fn after(last: u64) -> Tickets {
+        Tickets { last, expected: Vec::new() }
     }
 
-    pub(crate) fn last_ticket(&self) -> u64 {
-        self.last_ticket
+    pub(crate) fn last(&self) -> u64 {
+        self.last
     }
 
-    pub(crate) fn ticket(&mut self, reply: ReplySender) -> Ticket {
-        self.next(Waiting::Plain(reply))
+    pub(crate) fn one(&mut self, reply: ReplySender) -> Ticket {
+        self.last += 1;
+        self.expected.push(Expected::One(Ticket(self.last), reply));
+        Ticket(self.last)
     }
 
-    /// So many tickets in a row that are answered together; none at all is answered at once.
-    pub(crate) fn tickets(
+    pub(crate) fn many(
         &mut self,
         count: usize,
         reply: oneshot::Sender<Vec<Answer>>,
-    ) -> impl Iterator<Item = Ticket> {
-        let first = Ticket(self.last_ticket + 1);
-        if count == 0 {
-            let _ = reply.send(Vec::new());
-        } else {
-            let many = Many { answers: Vec::with_capacity(count), outstanding: count, reply };
-            self.many.insert(first, many);
-        }
-        (0..count).map(move |_| self.next(Waiting::OfMany(first)))
+    ) -> impl Iterator<Item = Ticket> + use<> {
+        let first = self.last + 1;
+        self.last += count as u64;
+        self.expected.push(Expected::Many(Ticket(first), count, reply));
+        (first..=self.last).map(Ticket)
     }
+}
 
-    fn next(&mut self, waiting: Waiting) -> Ticket {
-        self.last_ticket += 1;
-        let ticket = Ticket(self.last_ticket);
-        self.waiting.insert(ticket, waiting);
-        ticket
+impl Replies {
+    pub(crate) fn expect(&mut self, expected: Vec<Expected>) {
+        for one in expected {
+            match one {
+                Expected::One(ticket, reply) => {
+                    self.waiting.insert(ticket, Waiting::Plain(reply));
+                }
+                Expected::Many(_, 0, reply) => {
+                    let _ = reply.send(Vec::new());
+                }
+                Expected::Many(first, count, reply) => {
+                    let tickets = (first.0..first.0 + count as u64).map(Ticket);
+                    self.waiting.extend(tickets.map(|ticket| (ticket, Waiting::OfMany(first))));
+                    let many = Many { answers: Vec::with_capacity(count), outstanding: count, reply };
+                    self.many.insert(first, many);
+                }
+            }
+        }
     }
 
     pub(crate) fn answer(&mut self, ticket: Ticket, answer: Answer) {
@@ -83,12 +109,6 @@ impl Replies {
             }
         }
     }
-
-    /// Nobody will answer any more: callers learn of it when the other end of their answer is dropped.
-    pub(crate) fn drop_all(&mut self) {
-        self.waiting.clear();
-        self.many.clear();
-    }
 }
 
 #[cfg(test)]
@@ -97,16 +117,17 @@ mod tests {
 
     #[test]
     fn many_are_answered_together_and_in_order() {
-        let mut replies = Replies::after(7);
+        let (mut tickets, mut replies) = (Tickets::after(7), Replies::default());
         let (reply, mut answers) = oneshot::channel();
-        let tickets: Vec<Ticket> = replies.tickets(2, reply).collect();
-        assert_eq!(tickets, [Ticket(8), Ticket(9)]);
+        assert_eq!(tickets.many(2, reply).collect::<Vec<_>>(), [Ticket(8), Ticket(9)]);
+        replies.expect(std::mem::take(&mut tickets.expected));
         replies.answer(Ticket(8), Answer::Done);
         assert!(answers.try_recv().is_err(), "one is missing");
         replies.answer(Ticket(9), Answer::Done);
         assert_eq!(answers.try_recv(), Ok(vec![Answer::Done, Answer::Done]));
         let (reply, mut answers) = oneshot::channel();
-        assert_eq!(replies.tickets(0, reply).count(), 0);
-        assert_eq!(answers.try_recv(), Ok(Vec::new()));
+        assert_eq!(tickets.many(0, reply).count(), 0);
+        replies.expect(std::mem::take(&mut tickets.expected));
+        assert_eq!((answers.try_recv(), tickets.last()), (Ok(Vec::new()), 9));
     }
 }

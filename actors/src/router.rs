@@ -16,10 +16,12 @@ use plimsoll_core::scheduler::Scheduler;
 use plimsoll_core::task_runner::TaskRunner;
 
 use crate::agents::{AgentBatch, AgentChange, AgentShard};
+use crate::backlog::Backlog;
 use crate::board::Board;
 use crate::credit::CreditCount;
-use crate::front::{Front, HostBatch};
-use crate::shell::{Seated, Shell};
+use crate::front::Front;
+use crate::herald::{Herald, HostBatch};
+use crate::shell::{CatchUp, Seated, Shell};
 
 /// Everything one turn of one machine said to another, in order.
 #[derive(Message)]
@@ -34,6 +36,8 @@ pub(crate) struct Router {
     pub(crate) runner: Addr<Shell<TaskRunner>>,
     pub(crate) rebalancer: Addr<Shell<Rebalancer>>,
     pub(crate) front: Addr<Front>,
+    pub(crate) herald: Addr<Herald>,
+    pub(crate) backlog: Backlog,
     pub(crate) shards: Vec<Addr<AgentShard>>,
     pub(crate) board: Arc<Board>,
     /// Counts assignments, if the service carries them out itself.
@@ -49,11 +53,26 @@ impl Router {
             self.prepare_for(message);
         }
         if !host.is_empty() {
-            self.front.do_send(HostBatch(host));
+            self.backlog.add(host.len());
+            self.herald.do_send(HostBatch(host));
         }
         self.watch_credit(&jobs);
         self.send_to_machines(cluster, jobs, scheduler, runner, rebalancer);
         self.send_to_agents(agents);
+    }
+
+    /// Completes when every deciding machine has heard what was sent to it before.
+    pub(crate) fn caught_up(&self) -> impl Future<Output = ()> + 'static {
+        let heard = (
+            self.jobs.send(CatchUp),
+            self.scheduler.send(CatchUp),
+            self.cluster.send(CatchUp),
+            self.runner.send(CatchUp),
+        );
+        async move {
+            // A machine that is gone hears nothing any more; then everything ends soon.
+            let _ = tokio::join!(heard.0, heard.1, heard.2, heard.3);
+        }
     }
 
     /// Passes credit on that came back because attempts ended.

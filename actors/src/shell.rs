@@ -8,7 +8,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, AsyncContext, Context, Handler, Message, MessageResult, SpawnHandle};
+use actix::{
+    Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, MessageResult, SpawnHandle, WrapFuture,
+};
 use metrics::{Counter, Histogram};
 use plimsoll_core::cluster_state::ClusterState;
 use plimsoll_core::codec::{self, CodecError};
@@ -76,6 +78,8 @@ pub(crate) struct Shell<M: Seated> {
     common: Common,
     /// The one timer, and when it fires.
     timer: Option<(Time, SpawnHandle)>,
+    /// Time spent in turns since others last had theirs.
+    busy: Span,
     /// Batches that came in while the machine is held for a snapshot, oldest first.
     held: Option<Vec<Vec<M::Message>>>,
     turns: Counter,
@@ -90,7 +94,7 @@ impl<M: Seated> Shell<M> {
         let turns = metrics::counter!("plimsoll_turns_total", "machine" => label.clone());
         let messages = metrics::counter!("plimsoll_messages_total", "machine" => label.clone());
         let lateness = metrics::histogram!("plimsoll_deadline_lateness_seconds", "machine" => label);
-        Shell { machine, common, timer: None, held: None, turns, messages, lateness }
+        Shell { machine, common, timer: None, busy: Span::ZERO, held: None, turns, messages, lateness }
     }
 
     /// One turn: hand the batch over, pass on what was said, set the timer anew.
@@ -118,6 +122,17 @@ impl<M: Seated> Shell<M> {
             self.common.router.get().expect("wiring is done before the first turn").send(out);
         }
         self.arm(context);
+        self.give_way(now, context);
+    }
+
+    /// A mailbox is served until it is empty. Whoever has been busy for a while lets others go on.
+    fn give_way(&mut self, turn_began: Time, context: &mut Context<Self>) {
+        const BUSY_MAX: Span = Span::from_millis(1);
+        self.busy = Span(self.busy.0 + self.common.clock.now().since(turn_began).0);
+        if self.busy >= BUSY_MAX {
+            self.busy = Span::ZERO;
+            context.wait(async { tokio::task::yield_now().await }.into_actor(self));
+        }
     }
 
     fn stop_everything(&self, at: Time, batch: &[M::Message], panic: &(dyn Any + Send)) {
@@ -138,12 +153,20 @@ impl<M: Seated> Shell<M> {
             context.cancel_future(timer);
         }
         let delay = Duration::from_micros(wake_at.since(self.common.clock.now()).0);
-        let timer = context.run_later(delay, |shell, context| {
+        let fires = |shell: &mut Self, context: &mut Context<Self>| {
             shell.timer = None;
             if shell.held.is_none() {
                 shell.wake(context);
             }
-        });
+        };
+        let timer = match delay.is_zero() {
+            // Timers count whole milliseconds. What is due goes on as soon as others had their turn.
+            true => {
+                let others_first = async { tokio::task::yield_now().await }.into_actor(self);
+                context.spawn(others_first.map(move |(), shell, context| fires(shell, context)))
+            }
+            false => context.run_later(delay, fires),
+        };
         self.timer = Some((wake_at, timer));
     }
 
@@ -181,6 +204,17 @@ impl<M: Seated> Handler<Batch<M::Message>> for Shell<M> {
             None => self.turn(batch.0, context),
         }
     }
+}
+
+/// Answered when everything that was sent before has been heard.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct CatchUp;
+
+impl<M: Seated> Handler<CatchUp> for Shell<M> {
+    type Result = ();
+
+    fn handle(&mut self, _: CatchUp, _: &mut Context<Self>) {}
 }
 
 /// From now on batches are kept aside until [`Resume`].

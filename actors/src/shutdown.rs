@@ -8,6 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::agents::{AgentShard, CountExecutions, StopAll};
 use crate::front::{DrainAll, Leave};
+use crate::herald::{Flush, Herald};
 use crate::port::Port;
 use crate::recorder::Recorder;
 
@@ -32,8 +33,9 @@ pub struct ShutdownReport {
 #[derive(Debug)]
 pub(crate) struct Threads {
     pub(crate) deciding: JoinHandle<()>,
-    pub(crate) agents: Vec<Arbiter>,
+    pub(crate) arbiters: Vec<Arbiter>,
     pub(crate) shards: Vec<Addr<AgentShard>>,
+    pub(crate) herald: Addr<Herald>,
     pub(crate) workers: Runtime,
 }
 
@@ -58,7 +60,9 @@ impl Threads {
         }
         port.front.do_send(Leave);
         report.threads_joined = self.deciding.join().is_ok();
-        for arbiter in self.agents {
+        // The last words of the machines still reach those who wait for them.
+        let _ = pollster::block_on(self.herald.send(Flush));
+        for arbiter in self.arbiters {
             arbiter.stop();
             report.threads_joined &= arbiter.join().is_ok();
         }

@@ -10,7 +10,7 @@ use plimsoll_core::settings::Settings;
 use tokio::sync::oneshot;
 
 use crate::commands::Command;
-use crate::replies::Replies;
+use crate::replies::Tickets;
 use crate::router::Router;
 use crate::snapshot::SnapshotResult;
 use crate::subscriptions::Subscriber;
@@ -34,39 +34,39 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
-    pub(crate) fn take(&mut self, command: Command, replies: &mut Replies) {
+    pub(crate) fn take(&mut self, command: Command, tickets: &mut Tickets) {
         match command {
             Command::Submit(job, reply) => {
-                let ticket = replies.ticket(reply);
+                let ticket = tickets.one(reply);
                 self.jobs.push(JobMessage::Submit { ticket, job, adopted: Vec::new() });
             }
             Command::SubmitMany(jobs, reply) => {
-                let tickets = replies.tickets(jobs.len(), reply);
+                let numbers = tickets.many(jobs.len(), reply);
                 let submit = |(ticket, job)| JobMessage::Submit { ticket, job, adopted: Vec::new() };
-                self.jobs.extend(tickets.zip(jobs).map(submit));
+                self.jobs.extend(numbers.zip(jobs).map(submit));
             }
             Command::Cancel(job, reply) => {
-                let ticket = replies.ticket(reply);
+                let ticket = tickets.one(reply);
                 self.jobs.push(JobMessage::Cancel { ticket, job });
             }
             Command::AddNode(node, reply) => {
-                let ticket = replies.ticket(reply);
+                let ticket = tickets.one(reply);
                 self.cluster.push(ClusterMessage::AddNode { ticket, node });
             }
             Command::UpdateNode(name, patch, reply) => {
-                let ticket = replies.ticket(reply);
+                let ticket = tickets.one(reply);
                 self.cluster.push(ClusterMessage::UpdateNode { ticket, name, patch });
             }
             Command::RemoveNode(name, reply) => {
-                let ticket = replies.ticket(reply);
+                let ticket = tickets.one(reply);
                 self.cluster.push(ClusterMessage::RemoveNode { ticket, name });
             }
             Command::Heartbeat(name, heard, reply) => {
-                let ticket = replies.ticket(reply);
+                let ticket = tickets.one(reply);
                 self.cluster.push(ClusterMessage::Heartbeat { ticket, name, heard });
             }
             Command::Explain(subject, reply) => {
-                let ticket = replies.ticket(reply);
+                let ticket = tickets.one(reply);
                 self.scheduler.push(SchedulerMessage::Explain { ticket, subject });
             }
             Command::Settings(settings) => self.settings = Some(settings),

@@ -16,6 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::agents::{AgentChange, AgentShard};
 use crate::assignments::{AssignmentQueue, Order};
+use crate::backlog::Backlog;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::credit::CreditCount;
@@ -23,6 +24,7 @@ use crate::engine::EngineOptions;
 use crate::executions::Executions;
 use crate::fatal::Fatal;
 use crate::front::Front;
+use crate::herald::Herald;
 use crate::lane::Lane;
 use crate::port::Port;
 use crate::router::{Batch, Router};
@@ -33,8 +35,16 @@ use crate::work::Work;
 /// The actors of a runtime, ready to work.
 pub(crate) struct Ready {
     pub(crate) port: Port,
-    pub(crate) agents: Vec<Arbiter>,
+    pub(crate) arbiters: Vec<Arbiter>,
     pub(crate) shards: Vec<Addr<AgentShard>>,
+    pub(crate) herald: Addr<Herald>,
+}
+
+/// The actors that do not live on the deciding thread, and their threads.
+pub(crate) struct Elsewhere {
+    arbiters: Vec<Arbiter>,
+    shards: Vec<Addr<AgentShard>>,
+    herald: Addr<Herald>,
 }
 
 pub(crate) fn current_thread_runtime() -> Runtime {
@@ -47,7 +57,7 @@ pub(crate) fn wire(
     options: EngineOptions,
     machines: Option<SeatedMachines>,
     workers: tokio::runtime::Handle,
-    start: impl FnOnce(Vec<AgentShard>) -> (Vec<Arbiter>, Vec<Addr<AgentShard>>),
+    start: impl FnOnce(Vec<AgentShard>, Herald) -> Elsewhere,
 ) -> Ready {
     let (offset, settings) = match &options.restore {
         Some(snapshot) => (snapshot.taken, snapshot.settings.clone()),
@@ -74,14 +84,17 @@ pub(crate) fn wire(
     }
     let runner_context = Context::<Shell<TaskRunner>>::new();
     let shards = shards_of(&options, &common, &board, &workers, &runner_context, &assignments);
-    let (agents, shards) = start(shards);
+    let backlog = Backlog::default();
+    let front_context = Context::<Front>::new();
+    let herald = Herald::new(Arc::clone(&board), backlog.clone(), front_context.address());
+    let Elsewhere { arbiters, shards, herald } = start(shards, herald);
     let runner_settings = common.runner_settings(&settings);
     let agents_to_begin = if restored { agents_anew(&machines) } else { Vec::new() };
     let lane = Arc::new(Lane::new(options.lane_capacity.max(1)));
     let shared_settings = Arc::new(RwLock::new(Arc::clone(&settings)));
     let last_ticket = options.restore.as_ref().map_or(0, |snapshot| snapshot.last_ticket);
-    let front = Front::new(Arc::clone(&lane), common.clone(), Arc::clone(&board), settings, last_ticket);
-    let front = front.start();
+    let front = Front::new(Arc::clone(&lane), common.clone(), herald.clone(), settings, last_ticket);
+    let front = front_context.run(front);
     let router = Router {
         jobs: seat(machines.jobs, Context::new(), &common),
         scheduler: seat(machines.scheduler, Context::new(), &common),
@@ -89,6 +102,8 @@ pub(crate) fn wire(
         runner: seat(machines.runner, runner_context, &common),
         rebalancer: seat(machines.rebalancer, Context::new(), &common),
         front: front.clone(),
+        herald: herald.clone(),
+        backlog,
         shards: shards.clone(),
         board: Arc::clone(&board),
         credit: common.decide_only.then(|| RefCell::new(CreditCount::new(options.assignment_window.max(1)))),
@@ -106,7 +121,7 @@ pub(crate) fn wire(
     assert!(common.router.set(router).is_ok(), "wiring is done once");
     let Common { clock, fatal, .. } = common;
     let port = Port { lane, front, board, fatal, settings: shared_settings, clock, assignments };
-    Ready { port, agents, shards }
+    Ready { port, arbiters, shards, herald }
 }
 
 /// Puts a machine into its shell. What was on its way to it comes first.
@@ -144,19 +159,22 @@ fn shards_of(
     (0..options.agent_shards.max(1)).map(shard).collect()
 }
 
-pub(crate) fn on_their_own_thread(shards: Vec<AgentShard>) -> (Vec<Arbiter>, Vec<Addr<AgentShard>>) {
-    let arbiter = Arbiter::with_tokio_rt(current_thread_runtime);
-    let start = |shard| AgentShard::start_in_arbiter(&arbiter.handle(), move |_| shard);
+/// Agents share a thread, and the herald has one.
+pub(crate) fn on_threads_of_their_own(shards: Vec<AgentShard>, herald: Herald) -> Elsewhere {
+    let agents = Arbiter::with_tokio_rt(current_thread_runtime);
+    let start = |shard| AgentShard::start_in_arbiter(&agents.handle(), move |_| shard);
     let shards = shards.into_iter().map(start).collect();
-    (vec![arbiter], shards)
+    let outward = Arbiter::with_tokio_rt(current_thread_runtime);
+    let herald = Herald::start_in_arbiter(&outward.handle(), move |_| herald);
+    Elsewhere { arbiters: vec![agents, outward], shards, herald }
 }
 
 /// Everything on the current thread, which runs a system of its own: for tests that turn the clock.
 #[cfg(test)]
 pub(crate) fn wire_here(options: EngineOptions, workers: tokio::runtime::Handle) -> Port {
-    let here = |shards: Vec<AgentShard>| {
-        let addresses = shards.into_iter().map(Actor::start).collect();
-        (Vec::new(), addresses)
+    let here = |shards: Vec<AgentShard>, herald: Herald| {
+        let shards = shards.into_iter().map(Actor::start).collect();
+        Elsewhere { arbiters: Vec::new(), shards, herald: herald.start() }
     };
     wire(options, None, workers, here).port
 }

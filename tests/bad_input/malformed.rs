@@ -118,7 +118,8 @@ fn complete() -> Value {
     file["settings"] = json!({
         "window": 0.05, "window_cap": 1, "window_adaptive": false, "resources": ["fpga"],
         "limits": {"jobs": 9, "tasks_per_job": 9, "groups_per_job": 9, "roles_per_group": 9, "nodes": 9,
-                   "name_length": 99, "labels_per_node": 9, "label_length": 99},
+                   "name_length": 99, "labels_per_node": 9, "label_length": 99,
+                   "placements_per_turn": 9},
         "retention": {"finished_jobs": 1, "finished_age": 1},
         "deadlines": {"dispatch": 1, "run": 1, "stop": 1, "down": 1}
     });

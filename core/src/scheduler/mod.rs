@@ -14,6 +14,7 @@ mod explain;
 mod gangs;
 mod groups;
 mod live;
+mod near;
 mod nodes;
 mod packing;
 mod plan;
@@ -62,6 +63,8 @@ pub struct Scheduler {
     credit: Option<Credit>,
     /// Questions to be answered, one a turn: an answer looks at every node.
     questions: VecDeque<(Ticket, Subject)>,
+    /// Nodes with room that the last turn did not come to.
+    unserved: Vec<NodeId>,
 }
 
 impl Scheduler {
@@ -77,7 +80,13 @@ impl Scheduler {
             gate_open: false,
             credit: None,
             questions: VecDeque::new(),
+            unserved: Vec::new(),
         }
+    }
+
+    /// Whether the last turn ended before everything was looked at.
+    fn has_more_to_plan(&self) -> bool {
+        !self.unserved.is_empty() || self.shapes.first_open().is_some()
     }
 
     /// Tasks that wait for a place.
@@ -423,7 +432,7 @@ impl Machine for Scheduler {
     type Message = SchedulerMessage;
 
     fn receive(&mut self, now: Time, batch: Vec<SchedulerMessage>, out: &mut Outbox) {
-        let mut turn = Turn::new(now);
+        let mut turn = Turn::new(now, self.settings.limits.placements_per_turn);
         for message in batch {
             self.handle(now, message, &mut turn, out);
         }
@@ -439,8 +448,9 @@ impl Machine for Scheduler {
     }
 
     fn wake_at(&self) -> Option<Time> {
-        // The rest of the questions at once, after everybody else had a turn.
-        if self.questions.is_empty() { self.shapes.next_window_close() } else { Some(Time::ZERO) }
+        // The rest at once, after everybody else had a turn.
+        let more = self.has_more_to_plan() || !self.questions.is_empty();
+        if more { Some(Time::ZERO) } else { self.shapes.next_window_close() }
     }
 
     fn rebuild(&mut self) {

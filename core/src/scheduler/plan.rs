@@ -1,7 +1,5 @@
 //! One turn of planning: everything that arrived, closed or gained room, together, in order.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use crate::id::{NodeId, TaskId};
@@ -13,6 +11,7 @@ use super::Scheduler;
 use super::credit;
 use super::groups::{self, GroupView};
 use super::live::LiveTable;
+use super::near::{Candidate, Near};
 use super::nodes::{NodeEntry, Nodes};
 use super::queue::Entry;
 use super::shapes::{Place, ShapeId, ShapeKey};
@@ -28,6 +27,8 @@ pub(super) struct Turn {
     adopted: Vec<Adoption>,
     parts: Vec<PlanPart>,
     placements: Vec<Placement>,
+    /// So many placements are made before others have their turn.
+    most: usize,
     /// The role of the last part, while it can still be extended.
     last: Option<Entry>,
 }
@@ -49,20 +50,11 @@ pub(super) enum Served {
     NoCredit,
 }
 
-/// The first waiting shape for which a node has room. Shapes in order of arrival, then nodes by
-/// tasks and id: the derived order is the order of service.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Candidate {
-    order: u64,
-    shape: ShapeId,
-    tasks: u32,
-    node: NodeId,
-}
-
 impl Turn {
-    pub(super) fn new(now: Time) -> Turn {
+    pub(super) fn new(now: Time, most: u64) -> Turn {
         Turn {
             now,
+            most: most as usize,
             touched: Vec::new(),
             seen: None,
             adopted: Vec::new(),
@@ -70,6 +62,11 @@ impl Turn {
             placements: Vec::new(),
             last: None,
         }
+    }
+
+    /// How many more placements fit into this turn.
+    fn left(&self) -> u32 {
+        self.most.saturating_sub(self.placements.len()) as u32
     }
 
     pub(super) fn touch(&mut self, node: NodeId) {
@@ -122,43 +119,43 @@ impl Scheduler {
     /// Each step places something, exhausts a shape or parks one, so the turn ends.
     pub(super) fn plan(&mut self, turn: &mut Turn) {
         self.adopt(turn);
+        turn.touched.extend(std::mem::take(&mut self.unserved));
         let mut touched = std::mem::take(&mut turn.touched);
         touched.sort_unstable();
         touched.dedup();
-        let mut candidates: BinaryHeap<Reverse<Candidate>> =
-            touched.into_iter().filter_map(|node| self.candidate(node)).map(Reverse).collect();
-        loop {
-            let near = candidates.peek().map(|Reverse(candidate)| *candidate);
-            match (self.shapes.first_open(), near) {
-                (None, None) => break,
+        let mut near = Near::default();
+        for node in touched {
+            near.file(node, &self.nodes, &self.shapes);
+        }
+        let starved = loop {
+            if turn.left() == 0 {
+                // What is left comes with the next turn, after everybody else had theirs.
+                self.unserved = near.into_nodes();
+                return self.shapes.unpark(&self.jobs);
+            }
+            let candidate = near.first(&self.nodes, &self.shapes);
+            match (self.shapes.first_open(), candidate) {
+                (None, None) => break false,
                 (Some((order, shape)), near) if near.is_none_or(|near| order <= near.order) => {
                     if self.serve_anywhere(shape, turn) == Served::NoCredit {
-                        break;
+                        break true;
                     }
                 }
-                (_, near) => {
-                    candidates.pop();
-                    let near = near.expect("the other arms cover its absence");
-                    if self.serve_on_node(near, turn) == Served::NoCredit {
-                        candidates.push(Reverse(near));
-                        break;
+                (_, candidate) => {
+                    let candidate = candidate.expect("the other arms cover its absence");
+                    if self.serve_on_node(candidate, turn) == Served::NoCredit {
+                        break true;
                     }
-                    candidates.extend(self.candidate(near.node).map(Reverse));
+                    near.take(candidate.shape);
+                    near.file(candidate.node, &self.nodes, &self.shapes);
                 }
             }
-        }
-        let unserved: Vec<NodeId> = candidates.into_iter().map(|Reverse(candidate)| candidate.node).collect();
-        if !unserved.is_empty() || self.shapes.first_open().is_some() {
+        };
+        if starved {
             // Credit ran out. Whoever is next waits too: credit is used in order.
-            self.starve(unserved);
+            self.starve(near.into_nodes());
         }
         self.shapes.unpark(&self.jobs);
-    }
-
-    fn candidate(&self, node: NodeId) -> Option<Candidate> {
-        let entry = self.nodes.get(node).filter(|entry| entry.takes_work())?;
-        let (order, shape) = self.shapes.first_touched_by(&entry.free)?;
-        Some(Candidate { order, shape, tasks: entry.tasks, node })
     }
 
     fn serve_anywhere(&mut self, shape: ShapeId, turn: &mut Turn) -> Served {
@@ -183,10 +180,10 @@ impl Scheduler {
         let spec = Arc::clone(&group.roles[role].spec);
         turn.continue_part(entry, &spec);
         let queue = &mut self.shapes.get_mut(group.roles[role].shape).queue;
-        while group.roles[role].queued > 0 {
+        while group.roles[role].queued > 0 && turn.left() > 0 {
             let Some(first) = self.nodes.first_fit(&spec.request) else { return Served::NoRoom };
             // Credit is asked for before a place is taken, so where it counts, one by one.
-            let most = if self.credit.is_some() { 1 } else { group.roles[role].queued };
+            let most = if self.credit.is_some() { 1 } else { group.roles[role].queued.min(turn.left()) };
             if !credit::spend(&mut self.credit, u64::from(most)) {
                 return Served::NoCredit;
             }
@@ -199,14 +196,9 @@ impl Scheduler {
         Served::All
     }
 
-    /// Places one task of the candidate's shape on the candidate's node, if both are as they were.
+    /// Places one task of the candidate's shape on the candidate's node.
     fn serve_on_node(&mut self, candidate: Candidate, turn: &mut Turn) -> Served {
-        let Candidate { order, shape, tasks, node } = candidate;
-        let unchanged = self.nodes.get(node).is_some_and(|entry| entry.tasks == tasks)
-            && self.shapes.is_indexed(shape, order);
-        if !unchanged {
-            return Served::All;
-        }
+        let Candidate { shape, node, .. } = candidate;
         if let ShapeKey::Gang(_) = self.shapes.get(shape).key {
             // A gang needs more than this node. One that still collects waits for its window.
             let collecting = self.shapes.get(shape).window.is_some();

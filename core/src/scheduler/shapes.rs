@@ -261,9 +261,9 @@ impl Shapes {
         Some((self.index.key(index).expect("the tree named it"), ShapeId(index as u32)))
     }
 
-    /// Whether the shape is indexed with this order.
-    pub(super) fn is_indexed(&self, id: ShapeId, order: u64) -> bool {
-        self.index.key(id.0 as usize) == Some(order)
+    /// The order under which a shape is indexed, if it is.
+    pub(super) fn index_order(&self, id: ShapeId) -> Option<u64> {
+        self.index.key(id.0 as usize)
     }
 
     /// Shapes that are open.

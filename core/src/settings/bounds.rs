@@ -41,6 +41,7 @@ pub const NODES: Bounds<u64> = Bounds::new(1_000_000, 1, 10_000_000);
 pub const NAME_LENGTH: Bounds<u64> = Bounds::new(256, 16, 4_096);
 pub const LABELS_PER_NODE: Bounds<u64> = Bounds::new(128, 0, 10_000);
 pub const LABEL_LENGTH: Bounds<u64> = Bounds::new(256, 1, 65_536);
+pub const PLACEMENTS_PER_TURN: Bounds<u64> = Bounds::new(2_048, 1, 1_000_000);
 
 pub const FINISHED_JOBS: Bounds<u64> = Bounds::new(10_000, 0, 100_000_000);
 pub const FINISHED_AGE: Bounds<Span> = Bounds::new(HOUR, Span::ZERO, LONG);
@@ -51,7 +52,7 @@ pub const STOP: Bounds<Span> = Bounds::new(Span::from_whole_seconds(30), SHORTES
 pub const DOWN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(60), SHORTEST_DEADLINE, LONG);
 
 /// What each setting does, in the words of the settings table.
-pub const DESCRIPTIONS: [(&str, &str); 18] = [
+pub const DESCRIPTIONS: [(&str, &str); 19] = [
     ("window", "seconds a window stays open after the last identical arrival; 0 plans at once"),
     ("window_cap", "seconds after its first arrival at which a window closes at the latest"),
     ("window_adaptive", "plan the first arrival after quiet at once and open the window behind it"),
@@ -64,6 +65,7 @@ pub const DESCRIPTIONS: [(&str, &str); 18] = [
     ("limits.name_length", "bytes of any one name"),
     ("limits.labels_per_node", "labels of one node"),
     ("limits.label_length", "bytes of a label's key or value"),
+    ("limits.placements_per_turn", "tasks placed before others have their turn"),
     ("retention.finished_jobs", "finished jobs that can still be asked about"),
     ("retention.finished_age", "seconds a finished job can still be asked about"),
     ("deadlines.dispatch", "seconds until a node must say that an attempt has begun"),

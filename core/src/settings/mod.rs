@@ -54,6 +54,8 @@ pub struct Limits {
     pub labels_per_node: u64,
     /// Bytes of a label's key or value.
     pub label_length: u64,
+    /// Tasks placed in one turn of the Scheduler; an atomic group counts as it is.
+    pub placements_per_turn: u64,
 }
 
 /// How long finished jobs can be asked about.
@@ -108,6 +110,7 @@ impl Default for Limits {
             name_length: bounds::NAME_LENGTH.default,
             labels_per_node: bounds::LABELS_PER_NODE.default,
             label_length: bounds::LABEL_LENGTH.default,
+            placements_per_turn: bounds::PLACEMENTS_PER_TURN.default,
         }
     }
 }

@@ -28,6 +28,8 @@ pub struct RawLimits {
     pub labels_per_node: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label_length: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placements_per_turn: Option<u64>,
 }
 
 /// `[retention]`
@@ -63,6 +65,7 @@ impl RawLimits {
             name_length: read_whole(fields, "name_length", bounds::NAME_LENGTH),
             labels_per_node: read_whole(fields, "labels_per_node", bounds::LABELS_PER_NODE),
             label_length: read_whole(fields, "label_length", bounds::LABEL_LENGTH),
+            placements_per_turn: read_whole(fields, "placements_per_turn", bounds::PLACEMENTS_PER_TURN),
         }
     }
 
@@ -75,6 +78,7 @@ impl RawLimits {
         override_with(&mut self.name_length, &over.name_length);
         override_with(&mut self.labels_per_node, &over.labels_per_node);
         override_with(&mut self.label_length, &over.label_length);
+        override_with(&mut self.placements_per_turn, &over.placements_per_turn);
     }
 
     pub(super) fn validate(&self, log: &FaultLog) -> Limits {
@@ -88,6 +92,11 @@ impl RawLimits {
             name_length: whole("limits.name_length", self.name_length, bounds::NAME_LENGTH),
             labels_per_node: whole("limits.labels_per_node", self.labels_per_node, bounds::LABELS_PER_NODE),
             label_length: whole("limits.label_length", self.label_length, bounds::LABEL_LENGTH),
+            placements_per_turn: whole(
+                "limits.placements_per_turn",
+                self.placements_per_turn,
+                bounds::PLACEMENTS_PER_TURN,
+            ),
         }
     }
 
@@ -164,6 +173,7 @@ impl From<&Limits> for RawLimits {
             name_length: Some(limits.name_length),
             labels_per_node: Some(limits.labels_per_node),
             label_length: Some(limits.label_length),
+            placements_per_turn: Some(limits.placements_per_turn),
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::mutation::{Mutation, with};
 
 use super::run::run;
 
-const SEEDS_MAX: u64 = 400;
+const SEEDS_MAX: u64 = 1_500;
 
 const ALL: [Mutation; 17] = [
     Mutation::DropRelease,

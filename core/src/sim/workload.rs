@@ -7,7 +7,7 @@ use fastrand::Rng;
 use crate::id::Attempt;
 use crate::outcome::Exit;
 use crate::resources::{KindId, Resources};
-use crate::settings::{DeadlineSettings, Settings, WindowSettings};
+use crate::settings::{DeadlineSettings, Limits, Settings, WindowSettings};
 use crate::spec::{GroupSpec, JobSpec, NodeSpec, RoleSpec, ShapeSpec, Start};
 use crate::time::Span;
 
@@ -31,7 +31,10 @@ pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
         stop: Span::from_millis(rng.u64(500..3_000)),
         down: Span::from_millis(rng.u64(100..3_000)),
     };
-    Settings { version, window, deadlines, ..Settings::default() }
+    // A few tasks a turn in one world of three: what a turn leaves over is as good as what it does.
+    let placements_per_turn = if rng.u32(0..3) == 0 { rng.u64(1..4) } else { 1_000 };
+    let limits = Limits { placements_per_turn, ..Settings::default().limits };
+    Settings { version, window, deadlines, limits, ..Settings::default() }
 }
 
 pub(super) fn capacity(rng: &mut Rng) -> Resources {

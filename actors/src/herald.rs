@@ -1,0 +1,130 @@
+//! The herald: passes on what the machines say to the service. It answers callers, writes the board and
+//! serves subscribers, on a thread of its own, so that nobody who decides waits for it.
+
+use std::sync::Arc;
+
+use actix::{Actor, Addr, Context, Handler, Message};
+use plimsoll_core::messages::{HostMessage, NodeEvent};
+
+use crate::backlog::Backlog;
+use crate::board::Board;
+use crate::front::{AgentSilent, Front};
+use crate::replies::{Expected, Replies};
+use crate::subscriptions::{Event, Subscriber};
+
+/// What a machine's turn said to the host.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct HostBatch(pub(crate) Vec<HostMessage>);
+
+/// Callers to be answered. Told before the machines can hear what was asked.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Expect(pub(crate) Vec<Expected>);
+
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Subscribe(pub(crate) Vec<Subscriber>);
+
+/// Nobody will say anything any more.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct DropAll;
+
+/// Answered when everything that was said before has been passed on.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Flush;
+
+pub(crate) struct Herald {
+    board: Arc<Board>,
+    backlog: Backlog,
+    front: Addr<Front>,
+    replies: Replies,
+    subscribers: Vec<Subscriber>,
+}
+
+impl Herald {
+    pub(crate) fn new(board: Arc<Board>, backlog: Backlog, front: Addr<Front>) -> Herald {
+        Herald { board, backlog, front, replies: Replies::default(), subscribers: Vec::new() }
+    }
+
+    fn publish(&mut self, events: Vec<Event>) {
+        if events.is_empty() || self.subscribers.is_empty() {
+            return;
+        }
+        let events: Arc<[Event]> = events.into();
+        self.subscribers.retain(|subscriber| subscriber.publish(&events));
+    }
+}
+
+impl Actor for Herald {
+    type Context = Context<Self>;
+}
+
+impl Handler<HostBatch> for Herald {
+    type Result = ();
+
+    fn handle(&mut self, batch: HostBatch, _: &mut Context<Self>) {
+        let keep_events = !self.subscribers.is_empty();
+        let mut events = Vec::new();
+        let messages = batch.0.len();
+        for message in batch.0 {
+            match message {
+                HostMessage::Reply { ticket, answer } => self.replies.answer(ticket, answer),
+                // The board learned of it when it was said.
+                HostMessage::Accepted { .. } => {}
+                HostMessage::Job(event) => {
+                    self.board.note_job(&event);
+                    if keep_events {
+                        events.push(Event::Job(event));
+                    }
+                }
+                HostMessage::Node(event) => {
+                    self.board.note_node(&event);
+                    if let NodeEvent::Unresponsive { node } = event {
+                        self.front.do_send(AgentSilent(node));
+                    }
+                    if keep_events {
+                        events.push(Event::Node(event));
+                    }
+                }
+            }
+        }
+        self.publish(events);
+        self.backlog.done(messages);
+    }
+}
+
+impl Handler<Expect> for Herald {
+    type Result = ();
+
+    fn handle(&mut self, expect: Expect, _: &mut Context<Self>) {
+        self.replies.expect(expect.0);
+    }
+}
+
+impl Handler<Subscribe> for Herald {
+    type Result = ();
+
+    fn handle(&mut self, mut subscribe: Subscribe, _: &mut Context<Self>) {
+        self.subscribers.retain(Subscriber::is_read);
+        self.subscribers.append(&mut subscribe.0);
+    }
+}
+
+impl Handler<DropAll> for Herald {
+    type Result = ();
+
+    fn handle(&mut self, _: DropAll, _: &mut Context<Self>) {
+        self.replies = Replies::default();
+        self.subscribers.clear();
+        self.board.close();
+    }
+}
+
+impl Handler<Flush> for Herald {
+    type Result = ();
+
+    fn handle(&mut self, _: Flush, _: &mut Context<Self>) {}
+}

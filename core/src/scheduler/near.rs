@@ -1,0 +1,102 @@
+//! Nodes that gained room in this turn, each filed under the waiting shape that comes first for it.
+//!
+//! Filed by shape and not by the head of its queue: while one shape is served group after group, the
+//! nodes that wait for it stay where they are.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use crate::id::NodeId;
+
+use super::nodes::Nodes;
+use super::shapes::{ShapeId, Shapes};
+
+/// A node with room, and the shape that is served on it next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Candidate {
+    pub(super) order: u64,
+    pub(super) shape: ShapeId,
+    pub(super) node: NodeId,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Near {
+    /// Nodes by the shape they are filed under, those with the fewest tasks first, then by id.
+    filed: BTreeMap<ShapeId, Filed>,
+    /// The shapes of `filed`, by order.
+    by_order: BTreeSet<(u64, ShapeId)>,
+}
+
+#[derive(Debug, Default)]
+struct Filed {
+    /// The order of the shape when it was last looked at.
+    order: u64,
+    nodes: BinaryHeap<Reverse<(u32, NodeId)>>,
+}
+
+impl Near {
+    /// Files a node under the first shape that it has room for; one without any is dropped.
+    pub(super) fn file(&mut self, node: NodeId, nodes: &Nodes, shapes: &Shapes) {
+        let Some(entry) = nodes.get(node).filter(|entry| entry.takes_work()) else { return };
+        let Some((order, shape)) = shapes.first_touched_by(&entry.free) else { return };
+        let filed = self.filed.entry(shape).or_default();
+        if filed.nodes.is_empty() {
+            filed.order = order;
+            self.by_order.insert((order, shape));
+        }
+        filed.nodes.push(Reverse((entry.tasks, node)));
+    }
+
+    /// The candidate that is served next: the shape whose head came first, on the node with the
+    /// fewest tasks. It stays filed.
+    pub(super) fn first(&mut self, nodes: &Nodes, shapes: &Shapes) -> Option<Candidate> {
+        loop {
+            let (order, shape) = *self.by_order.first()?;
+            let now = shapes.index_order(shape);
+            if now != Some(order) {
+                self.by_order.pop_first();
+                let mut filed = self.filed.remove(&shape).expect("ordered shapes are filed");
+                match now {
+                    Some(order) => {
+                        filed.order = order;
+                        self.by_order.insert((order, shape));
+                        self.filed.insert(shape, filed);
+                    }
+                    // Nothing of the shape waits here any more: its nodes are for others.
+                    None => {
+                        filed.nodes.into_iter().for_each(|Reverse((_, node))| self.file(node, nodes, shapes));
+                    }
+                }
+                continue;
+            }
+            let first = self.filed[&shape].nodes.peek();
+            let Reverse((tasks, node)) = *first.expect("a shape without nodes is dropped");
+            // The node may have changed, and another shape may come before this one by now.
+            let entry = nodes.get(node).filter(|entry| entry.takes_work() && entry.tasks == tasks);
+            let first = entry.and_then(|entry| shapes.first_touched_by(&entry.free));
+            if first == Some((order, shape)) {
+                return Some(Candidate { order, shape, node });
+            }
+            self.take(shape);
+            self.file(node, nodes, shapes);
+        }
+    }
+
+    /// Takes out the first node of a shape.
+    pub(super) fn take(&mut self, shape: ShapeId) {
+        let filed = self.filed.get_mut(&shape).expect("the caller has seen the shape");
+        filed.nodes.pop();
+        if filed.nodes.is_empty() {
+            self.by_order.remove(&(filed.order, shape));
+            self.filed.remove(&shape);
+        }
+    }
+
+    /// The nodes that were not served.
+    pub(super) fn into_nodes(self) -> Vec<NodeId> {
+        let filed = self.filed.into_values().flat_map(|filed| filed.nodes);
+        let mut nodes: Vec<NodeId> = filed.map(|Reverse((_, node))| node).collect();
+        nodes.sort_unstable();
+        nodes
+    }
+}
