@@ -50,8 +50,11 @@ impl Runtime {
     }
 
     /// The assignments, for a service that carries them out itself. There is one reader: the second
-    /// call answers `None`.
+    /// call answers `None`, and so does a runtime that has an executor.
     pub fn assignments(&self) -> Option<Assignments> {
+        if !self.engine.port().assigns() {
+            return None;
+        }
         let first = !self.assignments_taken.swap(true, Ordering::AcqRel);
         first.then(|| self.engine.port().assignments())
     }

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_core::constraint::Constraint;
 use plimsoll_core::quantity::QuantityError;
 use plimsoll_core::resources::Resources;
 use plimsoll_core::settings::Settings;
-use plimsoll_core::spec::{self, Availability, Condition, Invalid, Problem, ShapeSpec, Start};
+use plimsoll_core::spec::{
+    self, Availability, Condition, Invalid, Platform, Problem, Rules, ShapeSpec, Start,
+};
 use plimsoll_core::time::Span;
 
 /// An amount of a resource: `2`, `0.5`, `"500m"` or `"4Gi"`.
@@ -70,6 +73,14 @@ pub struct RoleSpec {
     pub service: Option<(String, u64)>,
     /// How long one task is expected to run.
     pub duration: Option<Duration>,
+    /// What a node must be, such as `node.labels.zone == a`; all of it must hold.
+    pub constraints: Vec<String>,
+    /// Platforms such as `linux/amd64`, one of which the node must have; any if there are none.
+    pub platforms: Vec<String>,
+    /// Plugins that the node must have.
+    pub plugins: Vec<String>,
+    /// The only node on which the tasks may run.
+    pub node: Option<String>,
 }
 
 impl JobSpec {
@@ -175,14 +186,62 @@ impl RoleSpec {
         self
     }
 
+    /// Says what a node must be, in the language of constraints.
+    #[must_use]
+    pub fn constraint(mut self, constraint: impl Into<String>) -> RoleSpec {
+        self.constraints.push(constraint.into());
+        self
+    }
+
+    /// Adds a platform that will do, such as `linux/amd64`.
+    #[must_use]
+    pub fn platform(mut self, platform: impl Into<String>) -> RoleSpec {
+        self.platforms.push(platform.into());
+        self
+    }
+
+    /// Adds a plugin that the node must have.
+    #[must_use]
+    pub fn plugin(mut self, plugin: impl Into<String>) -> RoleSpec {
+        self.plugins.push(plugin.into());
+        self
+    }
+
+    /// Lets the tasks run on this node only.
+    #[must_use]
+    pub fn on_node(mut self, node: impl Into<String>) -> RoleSpec {
+        self.node = Some(node.into());
+        self
+    }
+
+    fn rules(&self, field: &str) -> Result<Rules, Invalid> {
+        let constraint = |(index, text): (usize, &String)| {
+            Constraint::parse(text).map_err(|error| {
+                let problem = Problem::BadConstraint { why: error.to_string() };
+                Invalid::new(format!("{field}.constraints[{index}]"), text, problem)
+            })
+        };
+        let platform = |(index, text): (usize, &String)| {
+            let place = || format!("{field}.platforms[{index}]");
+            Platform::parse(text).ok_or_else(|| Invalid::new(place(), text, Problem::NoPlatform))
+        };
+        Ok(Rules {
+            constraints: self.constraints.iter().enumerate().map(constraint).collect::<Result<_, _>>()?,
+            platforms: self.platforms.iter().enumerate().map(platform).collect::<Result<_, _>>()?,
+            plugins: self.plugins.clone(),
+            node: self.node.clone(),
+        })
+    }
+
     fn convert(&self, field: &str, start: Start, settings: &Settings) -> Result<spec::RoleSpec, Invalid> {
+        let rules = self.rules(field)?;
         let request = resources(&format!("{field}.request"), &self.request, settings)?;
         let min = if start == Start::Atomic { self.tasks } else { 0 };
         Ok(spec::RoleSpec {
             name: self.name.clone(),
             min,
             max: self.tasks,
-            shape: Arc::new(ShapeSpec { service: self.service.clone(), request }),
+            shape: Arc::new(ShapeSpec { service: self.service.clone(), request, rules }),
             duration: self
                 .duration
                 .map(|duration| span(&format!("{field}.duration"), duration))
@@ -207,6 +266,18 @@ pub struct NodeSpec {
     pub capacity: BTreeMap<String, Amount>,
     /// What is known about it.
     pub labels: BTreeMap<String, String>,
+    /// What its engine says about itself.
+    pub engine_labels: BTreeMap<String, String>,
+    /// The operating system, such as `linux`.
+    pub os: Option<String>,
+    /// The architecture, such as `amd64`.
+    pub arch: Option<String>,
+    /// Its part in the cluster, such as `worker`.
+    pub role: Option<String>,
+    /// Its address.
+    pub ip: Option<String>,
+    /// Plugins that are installed on it.
+    pub plugins: Vec<String>,
     /// What the operators say about it.
     pub condition: Condition,
     /// Whether it takes new work.
@@ -249,10 +320,15 @@ impl NodeSpec {
     pub(crate) fn validated(&self, settings: &Settings) -> Result<spec::NodeSpec, Invalid> {
         let capacity = resources("capacity", &self.capacity, settings)?;
         let mut node = spec::NodeSpec::new(self.name.clone(), capacity);
+        let facts = &mut node.facts;
         if let Some(pool) = &self.pool {
-            node.pool.clone_from(pool);
+            facts.pool.clone_from(pool);
         }
-        node.labels.clone_from(&self.labels);
+        facts.labels.clone_from(&self.labels);
+        facts.engine_labels.clone_from(&self.engine_labels);
+        (facts.os, facts.arch) = (self.os.clone(), self.arch.clone());
+        (facts.role, facts.ip) = (self.role.clone(), self.ip.clone());
+        facts.plugins.clone_from(&self.plugins);
         (node.condition, node.availability) = (self.condition, self.availability);
         node.validate(settings)?;
         Ok(node)

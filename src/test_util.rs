@@ -206,7 +206,7 @@ impl TestCluster {
     pub fn nodes_of(&self, job: JobId) -> Vec<String> {
         let of_job = self.world.jobs.live().filter(|task| task.attempt.task.job() == job);
         let nodes = of_job.filter_map(|task| self.world.cluster.node(task.node));
-        let mut names: Vec<String> = nodes.map(|node| node.name.clone()).collect();
+        let mut names: Vec<String> = nodes.map(|node| node.facts.name.clone()).collect();
         names.sort_unstable();
         names
     }

@@ -6,7 +6,8 @@ use plimsoll::core::explanation::Reason;
 use plimsoll::core::settings::RawSettings;
 use plimsoll::core::time::Time;
 use plimsoll::{
-    Config, Handle, JobId, JobSpec, NodeSpec, Order, RequestError, Runtime, StartError, TaskContext, tasks,
+    Config, Handle, JobId, JobSpec, NodePatch, NodeSpec, Order, RequestError, Runtime, StartError,
+    TaskContext, TaskOutcome, tasks,
 };
 
 fn run<T>(body: impl Future<Output = T>) -> T {
@@ -30,6 +31,35 @@ fn waiting_after_the_end_is_a_typed_error() {
         runtime.shutdown(Duration::MAX).await;
         assert!(matches!(handle.wait(job).await, Err(RequestError::Stopped(_))));
         assert!(handle.events().is_err());
+    });
+}
+
+/// Goal: every call after the end is answered with a typed error or does nothing.
+#[test]
+fn every_call_after_the_end_is_answered() {
+    run(async {
+        let runtime = Runtime::builder().config(at_once()).start().expect("it starts");
+        let handle = runtime.handle();
+        handle.add_node(NodeSpec::new("a").capacity("slot", 1)).await.expect("the node is new");
+        let job = handle.submit(JobSpec::bag("j", 1).request("slot", 1)).await.expect("accepted");
+        let mut assignments = runtime.assignments().expect("the first reader");
+        let begun = assignments.next().await.expect("the runtime runs").remove(0);
+        runtime.shutdown(Duration::from_secs(5)).await;
+        let stopped = |result: Result<(), RequestError>| matches!(result, Err(RequestError::Stopped(_)));
+        assert!(stopped(handle.cancel(job).await));
+        assert!(stopped(handle.add_node(NodeSpec::new("b")).await));
+        assert!(stopped(handle.update_node("a", NodePatch::default()).await));
+        assert!(stopped(handle.remove_node("a").await));
+        assert!(stopped(handle.heartbeat("a", true).await));
+        assert!(stopped(handle.explain(job).await.map(drop)));
+        assert!(stopped(handle.update_settings(&RawSettings::default()).map(drop)));
+        assert!(stopped(handle.node_idle("a").await));
+        assert!(handle.task_finished(begun.attempt, TaskOutcome::Completed).await.is_err());
+        assert!(handle.acknowledge(&mut assignments, begun.sequence).await.is_err());
+        assert!(handle.submit_many(vec![JobSpec::bag("late", 1)]).await.is_err());
+        assert!(handle.try_submit(JobSpec::bag("late", 1)).is_err_and(|error| !error.is_retryable()));
+        assert_eq!(assignments.next().await, None);
+        assert_eq!(handle.job(job).expect("the board can still be read").live, 1);
     });
 }
 

@@ -348,6 +348,78 @@ fn a_full_lane_dropped_futures_and_a_reader_that_never_reads() {
     });
 }
 
+/// Goal: an executor that never returns is left behind at the deadline, and the report says so.
+#[test]
+fn an_execution_that_never_returns_is_reported() {
+    run(async {
+        let executor = tasks(|_: TaskContext| std::future::pending());
+        let runtime = Runtime::builder().executor(executor).start().expect("it starts");
+        let handle = runtime.handle();
+        handle.add_node(slot_node("a", 1)).await.expect("the node is new");
+        let job = handle.submit(JobSpec::bag("j", 1).request("slot", 1)).await.expect("accepted");
+        while handle.job(job).expect("kept").live == 0 {
+            tokio::task::yield_now().await;
+        }
+        let report = runtime.shutdown(Duration::from_millis(200)).await;
+        assert_eq!((report.stopped, report.abandoned, report.threads_joined), (1, 1, true));
+    });
+}
+
+/// Goal: thousands of submissions whose callers give up while they wait for room do no harm: their places
+/// go to those who come after them.
+#[test]
+fn callers_that_give_up_while_they_wait_for_room_do_no_harm() {
+    run(async {
+        let runtime = Runtime::builder().executor(nothing()).lane_capacity(2).start().expect("it starts");
+        let handle = runtime.handle();
+        handle.add_node(slot_node("a", 4)).await.expect("the node is new");
+        for _ in 0..50 {
+            let many: Vec<_> = (0..100).map(|_| handle.submit(JobSpec::bag("given up", 1))).collect();
+            for submission in many {
+                drop(tokio::time::timeout(Duration::ZERO, submission).await);
+            }
+        }
+        let last = handle.submit(JobSpec::bag("last", 1)).await.expect("there is room for it");
+        handle.wait(last).await.expect("it finishes");
+    });
+}
+
+/// Goal: tasks go only to nodes that suit, what waits says which filter rules how many nodes out and what
+/// is nearest, and that change lets it run.
+#[test]
+fn rules_are_kept_and_explained() {
+    run(async {
+        let config = Config::from_toml("window = 0.0").expect("a good setting");
+        let runtime = Runtime::builder().config(config).executor(nothing()).start().expect("it starts");
+        let handle = runtime.handle();
+        handle.add_node(slot_node("a", 1).label("zone", "a")).await.expect("the node is new");
+        handle.add_node(slot_node("b", 1).label("zone", "b")).await.expect("the node is new");
+        let role = |constraint: &str| RoleSpec::new("r", 1).request("slot", 1).constraint(constraint);
+        let job = |role: RoleSpec| JobSpec::new("j").group(GroupSpec::new("g").role(role));
+        let fits = handle.submit(job(role("node.labels.zone in (b, c)"))).await.expect("accepted");
+        handle.wait(fits).await.expect("it finishes");
+        let waits = handle.submit(job(role("node.labels.zone == c"))).await.expect("accepted");
+        let explained = handle.explain(waits).await.expect("the job is known");
+        let sentence = explained[0].sentence();
+        let expected = "1 task waits: no node could take it even if empty (of 2 nodes 2 do not satisfy the \
+                        constraints); nearest: node a if it satisfied the constraints";
+        assert_eq!(sentence, expected);
+        let labels = Some([("zone".to_owned(), "c".to_owned())].into());
+        let patch = NodePatch { labels, ..NodePatch::default() };
+        handle.update_node("a", patch).await.expect("the node is there");
+        handle.wait(waits).await.expect("it finishes");
+        let bad = handle.submit(job(role("node.label.zone == c"))).await;
+        let Err(SubmitError::Invalid { problem, .. }) = bad else { panic!("{bad:?}") };
+        assert_eq!(problem.field, "groups[0].roles[0].constraints[0]");
+        assert!(problem.to_string().contains("node.label.zone"), "{problem}");
+        let pinned = handle.submit(job(RoleSpec::new("r", 1).on_node("ghost"))).await.expect("accepted");
+        let explained = handle.explain(pinned).await.expect("the job is known");
+        assert!(explained[0].sentence().ends_with("nearest: a node named ghost"), "{}", explained[0]);
+        handle.add_node(NodeSpec::new("ghost")).await.expect("the node is new");
+        handle.wait(pinned).await.expect("it finishes");
+    });
+}
+
 /// Goal: an execution that ignores its stop keeps what it holds, and nothing else: its node goes on.
 #[test]
 fn one_stuck_execution_does_not_take_its_node_down() {

@@ -142,7 +142,10 @@ impl AgentShard {
             ExecutorMessage::Run(attempt) => {
                 let name = &self.agents[&node].name;
                 let spec = self.board.spec(attempt.task.job());
-                match self.work.start(node, attempt, spec, name, &context.address()) {
+                let (work, address) = (&mut self.work, context.address());
+                let start = AssertUnwindSafe(|| work.start(node, attempt, spec, name, &address));
+                // Whatever the executor does, it costs its own task only.
+                match catch_unwind(start).unwrap_or(Started::Over(Exit::Failed)) {
                     Started::Running(phase) => vec![AgentMessage::Reached(attempt, phase)],
                     Started::Over(exit) => vec![AgentMessage::Exited(attempt, exit)],
                 }

@@ -1,5 +1,5 @@
 //! Assignments for a service that carries them out itself: a lossless stream with one reader, who
-//! may read again what it has not acknowledged. What is unacknowledged is bounded by credit.
+//! may read again what it has not acknowledged and not reported the end of. That is bounded by credit.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -54,6 +54,8 @@ struct State {
     seen: u64,
     /// Starts that the reader has seen and not reported the end of.
     begun: BTreeMap<Attempt, Assignment>,
+    /// Stops that are not acknowledged, by the attempt that is to end.
+    stops: BTreeMap<Attempt, u64>,
     closed: bool,
 }
 
@@ -73,6 +75,9 @@ impl AssignmentQueue {
         let mut state = self.state();
         state.last_sequence += 1;
         let sequence = state.last_sequence;
+        if order == Order::Stop {
+            state.stops.insert(attempt, sequence);
+        }
         state.items.push_back(Assignment { sequence, order, attempt, job, node, node_id });
         drop(state);
         self.news.notify_one();
@@ -100,6 +105,7 @@ impl AssignmentQueue {
             state.begun.remove(&begun.attempt);
             state.last_sequence += 1;
             let sequence = state.last_sequence;
+            state.stops.insert(begun.attempt, sequence);
             state.items.push_back(Assignment { sequence, order: Order::Stop, ..begun });
         }
         drop(state);
@@ -126,7 +132,14 @@ impl AssignmentQueue {
     pub(crate) fn forget_begun(&self, ended: &[(NodeId, Attempt)]) {
         let mut state = self.state();
         for (_, attempt) in ended {
-            state.begun.remove(attempt);
+            // Its end was told: nobody needs to read of it again, also if it is never acknowledged.
+            let begun = state.begun.remove(attempt).map(|begun| begun.sequence);
+            let stop = state.stops.remove(attempt);
+            for sequence in begun.into_iter().chain(stop) {
+                if let Ok(position) = state.items.binary_search_by_key(&sequence, |item| item.sequence) {
+                    state.items.remove(position);
+                }
+            }
         }
     }
 }
@@ -199,7 +212,10 @@ impl Assignments {
         let mut state = self.queue.state();
         let last = sequence.min(state.read);
         while state.items.front().is_some_and(|item| item.sequence <= last) {
-            state.items.pop_front();
+            let item = state.items.pop_front().expect("just seen");
+            if item.order == Order::Stop {
+                state.stops.remove(&item.attempt);
+            }
         }
     }
 }
@@ -236,6 +252,18 @@ mod tests {
         assert_eq!(reader.rewind(1), Err(Acknowledged { asked: 1, first: 2 }));
         queue.close();
         assert_eq!(reader.try_next(), None);
+    }
+
+    #[test]
+    fn what_has_ended_is_not_kept_for_a_reader_that_never_acknowledges() {
+        let queue = queue(3);
+        let mut reader = Assignments::new(Arc::clone(&queue));
+        assert_eq!(reader.try_next().flatten().map(|items| items.len()), Some(3));
+        queue.push(Order::Stop, attempt(1), Arc::default(), "n".into(), NodeId(0));
+        queue.forget_begun(&[(NodeId(0), attempt(0)), (NodeId(0), attempt(1))]);
+        reader.rewind(3).expect("it is kept");
+        let items = reader.try_next().flatten().expect("one is left");
+        assert_eq!(items.iter().map(|item| item.attempt).collect::<Vec<_>>(), [attempt(2)]);
     }
 
     #[test]

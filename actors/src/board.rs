@@ -214,7 +214,7 @@ impl Board {
     /// Fills an empty board from restored machines.
     pub(crate) fn fill(&self, jobs: &JobState, cluster: &plimsoll_core::cluster_state::ClusterState) {
         for (id, node) in cluster.nodes() {
-            let name: Arc<str> = node.name.as_str().into();
+            let name: Arc<str> = node.facts.name.as_str().into();
             self.nodes.insert(id, NodeStatus { id, name: Arc::clone(&name), live: 0 });
             self.names.insert(name, id);
         }

@@ -15,6 +15,9 @@ use crate::shutdown::{ShutdownReport, Threads};
 use crate::snapshot::{SeatedMachines, Snapshot, SnapshotError};
 use crate::wiring::{Ready, current_thread_runtime, on_threads_of_their_own, wire};
 
+/// More threads than this never run futures of the executor.
+const WORKERS_MAX: usize = 1_024;
+
 /// What an engine is started with.
 pub struct EngineOptions {
     pub settings: Settings,
@@ -65,7 +68,7 @@ impl Engine {
         // Before any thread is there: a bad snapshot leaves nothing behind.
         let machines = options.restore.as_ref().map(Snapshot::machines).transpose()?;
         let workers = Builder::new_multi_thread()
-            .worker_threads(options.worker_threads.max(1))
+            .worker_threads(options.worker_threads.clamp(1, WORKERS_MAX))
             .thread_name("plimsoll-worker")
             .enable_all()
             .build()
@@ -77,8 +80,8 @@ impl Engine {
             .spawn(move || decide(options, machines, worker_handle, &ready))
             .map_err(EngineError::Thread)?;
         match wired.recv() {
-            Ok(Ready { port, arbiters, shards, herald }) => {
-                let threads = Threads { deciding, arbiters, shards, herald, workers };
+            Ok(Ready { port, arbiters, shards }) => {
+                let threads = Threads { deciding, arbiters, shards, workers };
                 Ok(Engine { port, threads: Some(threads), recorder })
             }
             Err(_) => {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, System, WrapFuture};
+use actix::{
+    Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, ResponseFuture, System, WrapFuture,
+};
 use metrics::{Counter, Gauge};
 use plimsoll_core::id::NodeId;
 use plimsoll_core::messages::ClusterMessage;
@@ -11,8 +13,10 @@ use plimsoll_core::settings::Settings;
 use tokio::sync::oneshot;
 
 use crate::agents::Ping;
+use crate::assignments::AssignmentQueue;
+use crate::board::Board;
 use crate::commands::Command;
-use crate::herald::{DropAll, Expect, Herald, Subscribe};
+use crate::herald::{DropAll, Expect, Flush, Herald, Subscribe};
 use crate::lane::Lane;
 use crate::replies::Tickets;
 use crate::router::{Batch, Router};
@@ -43,6 +47,11 @@ pub(crate) struct MachineStopped;
 #[rtype(result = "u64")]
 pub(crate) struct DrainAll;
 
+/// Answered when the machines have nothing more to say and the herald has passed it all on.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Settle;
+
 /// End the thread that all deciding actors share.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -52,6 +61,8 @@ pub(crate) struct Front {
     lane: Arc<Lane<Command>>,
     common: Common,
     herald: Addr<Herald>,
+    board: Arc<Board>,
+    assignments: Arc<AssignmentQueue>,
     /// The settings that the machines were told last.
     settings: Arc<Settings>,
     tickets: Tickets,
@@ -66,6 +77,7 @@ impl Front {
         lane: Arc<Lane<Command>>,
         common: Common,
         herald: Addr<Herald>,
+        (board, assignments): (Arc<Board>, Arc<AssignmentQueue>),
         settings: Arc<Settings>,
         last_ticket: u64,
     ) -> Front {
@@ -73,6 +85,8 @@ impl Front {
             lane,
             common,
             herald,
+            board,
+            assignments,
             settings,
             tickets: Tickets::after(last_ticket),
             draining: false,
@@ -142,12 +156,14 @@ impl Front {
 
     fn take_snapshot(&self, reply: oneshot::Sender<SnapshotResult>, context: &mut Context<Self>) {
         let cell = std::rc::Rc::clone(&self.common.router);
-        let taken = self.common.clock.now();
+        let (taken, fatal) = (self.common.clock.now(), self.common.fatal.clone());
         let (settings, last_ticket) = (Settings::clone(&self.settings), self.tickets.last());
         let work = async move {
             let router = cell.get().expect("wiring is done before the first command");
             // Without an answer a machine is gone, and the caller learns why from the dropped reply.
-            if let Some(snapshot) = snapshot::take(router, taken, settings, last_ticket).await {
+            let snapshot = snapshot::take(router, taken, settings, last_ticket).await;
+            // A machine that panicked in between has left a state that is not whole.
+            if let (Some(snapshot), None) = (snapshot, fatal.get()) {
                 let _ = reply.send(snapshot);
             }
         };
@@ -206,12 +222,32 @@ impl Handler<DrainAll> for Front {
     }
 }
 
+impl Handler<Settle> for Front {
+    type Result = ResponseFuture<()>;
+
+    fn handle(&mut self, _: Settle, _: &mut Context<Self>) -> ResponseFuture<()> {
+        /// What one machine says may make the next one speak: so many hops at most.
+        const HOPS: usize = 6;
+        let (cell, herald) = (std::rc::Rc::clone(&self.common.router), self.herald.clone());
+        Box::pin(async move {
+            let router = cell.get().expect("wiring is done before the first command");
+            for _ in 0..HOPS {
+                router.caught_up().await;
+            }
+            let _ = herald.send(Flush).await;
+        })
+    }
+}
+
 impl Handler<MachineStopped> for Front {
     type Result = ();
 
     fn handle(&mut self, _: MachineStopped, context: &mut Context<Self>) {
         self.lane.close();
         while self.lane.pop().is_some() {}
+        // At once, and not by the herald, who may not come to it any more.
+        self.board.close();
+        self.assignments.close();
         self.herald.do_send(DropAll);
         context.notify(Leave);
     }

@@ -119,7 +119,6 @@ impl Handler<DropAll> for Herald {
     fn handle(&mut self, _: DropAll, _: &mut Context<Self>) {
         self.replies = Replies::default();
         self.subscribers.clear();
-        self.board.close();
     }
 }
 

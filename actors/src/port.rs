@@ -35,6 +35,7 @@ pub struct Port {
     pub(crate) settings: Arc<RwLock<Arc<Settings>>>,
     pub(crate) clock: Clock,
     pub(crate) assignments: Arc<AssignmentQueue>,
+    pub(crate) decide_only: bool,
 }
 
 impl std::fmt::Debug for Port {
@@ -101,6 +102,11 @@ impl Port {
         let (subscriber, subscription) = subscription(batches);
         self.push(Command::Subscribe(subscriber))?;
         Ok(subscription)
+    }
+
+    /// Whether the service carries out the work itself.
+    pub fn assigns(&self) -> bool {
+        self.decide_only
     }
 
     /// The reading end of the assignments; the engine's owner sees to it that there is only one.

@@ -105,7 +105,7 @@ impl<M: Seated> Shell<M> {
         let now = self.common.clock.now();
         self.turns.increment(1);
         self.messages.increment(batch.len() as u64);
-        if let Some(due) = self.machine.wake_at().filter(|due| (Time(1)..=now).contains(due)) {
+        if let Some(due) = self.machine.next_deadline().filter(|due| *due <= now) {
             self.lateness.record(now.since(due).as_seconds());
         }
         // A copy of the batch costs little beside the turn; without it a panic could not be explained.

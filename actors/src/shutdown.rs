@@ -7,8 +7,7 @@ use actix::{Addr, Arbiter};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::agents::{AgentShard, CountExecutions, StopAll};
-use crate::front::{DrainAll, Leave};
-use crate::herald::{Flush, Herald};
+use crate::front::{DrainAll, Leave, Settle};
 use crate::port::Port;
 use crate::recorder::Recorder;
 
@@ -35,7 +34,6 @@ pub(crate) struct Threads {
     pub(crate) deciding: JoinHandle<()>,
     pub(crate) arbiters: Vec<Arbiter>,
     pub(crate) shards: Vec<Addr<AgentShard>>,
-    pub(crate) herald: Addr<Herald>,
     pub(crate) workers: Runtime,
 }
 
@@ -56,12 +54,12 @@ impl Threads {
                     report.stopped += stopped.ok().and_then(Result::ok).unwrap_or(0) as u64;
                 }
                 report.abandoned = self.wait_for_executions(until).await;
+                // The last words of the machines still reach those who wait for them.
+                let _ = tokio::time::timeout(left(), port.front.send(Settle)).await;
             });
         }
         port.front.do_send(Leave);
         report.threads_joined = self.deciding.join().is_ok();
-        // The last words of the machines still reach those who wait for them.
-        let _ = pollster::block_on(self.herald.send(Flush));
         for arbiter in self.arbiters {
             arbiter.stop();
             report.threads_joined &= arbiter.join().is_ok();
@@ -85,7 +83,10 @@ impl Threads {
         loop {
             let mut left = 0;
             for shard in &self.shards {
-                left += shard.send(CountExecutions).await.unwrap_or(0) as u64;
+                let patience = until.saturating_duration_since(Instant::now()).max(LOOK_EVERY);
+                let count = tokio::time::timeout(patience, shard.send(CountExecutions)).await;
+                // A shard that does not answer is held up by something that has not ended.
+                left += count.map_or(1, |count| count.unwrap_or(0)) as u64;
             }
             if left == 0 || Instant::now() >= until {
                 return left;

@@ -82,6 +82,31 @@ fn a_panic_in_a_machine_stops_everything_and_explains_itself() {
     assert!(report.threads_joined);
 }
 
+/// Goal: whoever waits for something when a machine panics is told, whatever it is.
+#[test]
+fn nobody_waits_on_after_a_panic() {
+    let engine = Engine::start(options(None, Settings::default())).expect("it starts");
+    let port = engine.port().clone();
+    let (reply, answer) = oneshot::channel();
+    port.push(Command::Submit(Arc::new(bag("waits", 1)), reply)).expect("there is room");
+    let Ok(Answer::Accepted(job)) = answer.blocking_recv() else { panic!("it is a good job") };
+    let finished = port.board().wait(job).expect("it is known");
+    let mut events = port.subscribe(10).expect("there is room");
+    let mut assignments = port.assignments();
+    let reader = std::thread::spawn(move || {
+        let driver = tokio::runtime::Builder::new_current_thread().build().expect("one");
+        driver.block_on(assignments.next())
+    });
+    let (reply, snapshot) = oneshot::channel();
+    port.push(Command::Sabotage).expect("there is room");
+    drop(port.push(Command::Snapshot(reply)));
+    assert!(finished.blocking_recv().is_err(), "it will never finish");
+    assert_eq!(reader.join().expect("no panic"), None, "no assignment will come");
+    while events.next_blocking().is_some() {}
+    assert!(snapshot.blocking_recv().is_err(), "what is not whole is not given out");
+    assert!(engine.stop(Duration::from_secs(5)).threads_joined);
+}
+
 struct Nap;
 
 impl Executor for Nap {

@@ -37,8 +37,10 @@ pub(crate) struct Ready {
     pub(crate) port: Port,
     pub(crate) arbiters: Vec<Arbiter>,
     pub(crate) shards: Vec<Addr<AgentShard>>,
-    pub(crate) herald: Addr<Herald>,
 }
+
+/// More commands than this never wait on the lane.
+const LANE_MAX: usize = 1 << 20;
 
 /// The actors that do not live on the deciding thread, and their threads.
 pub(crate) struct Elsewhere {
@@ -90,10 +92,17 @@ pub(crate) fn wire(
     let Elsewhere { arbiters, shards, herald } = start(shards, herald);
     let runner_settings = common.runner_settings(&settings);
     let agents_to_begin = if restored { agents_anew(&machines) } else { Vec::new() };
-    let lane = Arc::new(Lane::new(options.lane_capacity.max(1)));
+    let lane = Arc::new(Lane::new(options.lane_capacity.clamp(1, LANE_MAX)));
     let shared_settings = Arc::new(RwLock::new(Arc::clone(&settings)));
     let last_ticket = options.restore.as_ref().map_or(0, |snapshot| snapshot.last_ticket);
-    let front = Front::new(Arc::clone(&lane), common.clone(), herald.clone(), settings, last_ticket);
+    let front = Front::new(
+        Arc::clone(&lane),
+        common.clone(),
+        herald.clone(),
+        (Arc::clone(&board), Arc::clone(&assignments)),
+        settings,
+        last_ticket,
+    );
     let front = front_context.run(front);
     let router = Router {
         jobs: seat(machines.jobs, Context::new(), &common),
@@ -119,9 +128,10 @@ pub(crate) fn wire(
         router.cluster.do_send(Batch(vec![ClusterMessage::LookAgain]));
     }
     assert!(common.router.set(router).is_ok(), "wiring is done once");
-    let Common { clock, fatal, .. } = common;
-    let port = Port { lane, front, board, fatal, settings: shared_settings, clock, assignments };
-    Ready { port, arbiters, shards, herald }
+    let Common { clock, fatal, decide_only, .. } = common;
+    let settings = shared_settings;
+    let port = Port { lane, front, board, fatal, settings, clock, assignments, decide_only };
+    Ready { port, arbiters, shards }
 }
 
 /// Puts a machine into its shell. What was on its way to it comes first.
@@ -195,7 +205,7 @@ fn agents_anew(machines: &SeatedMachines) -> Vec<(NodeId, AgentChange)> {
     let begin = |(node, spec): (NodeId, &plimsoll_core::cluster_state::Node)| {
         // The TaskRunner may not have heard of the node yet when the snapshot was taken.
         let last_session = machines.runner.machine.session(node).max(spec.session);
-        (node, AgentChange::BeginAnew { node, name: spec.name.as_str().into(), last_session })
+        (node, AgentChange::BeginAnew { node, name: spec.facts.name.as_str().into(), last_session })
     };
     machines.cluster.machine.nodes().map(begin).collect()
 }

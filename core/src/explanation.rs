@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{GroupId, TaskId};
 use crate::resources::Kinds;
+use crate::spec::Filter;
 use crate::time::Time;
 
 /// What an explanation is asked for.
@@ -39,16 +40,21 @@ pub enum Reason {
     Stopping { live: u64 },
     /// The host has not dealt with earlier assignments yet.
     NoCredit,
+    /// The last turn had enough to do: the next one looks for a place.
+    NextTurn,
     /// No node has room now.
     NoRoom(NoRoom),
-    /// No node could take it even if it were empty.
+    /// No node could take it even if it were empty and took work.
     NeverFits(NoRoom),
 }
 
-/// How the nodes stand, counted once each under the first thing that rules them out.
+/// How the nodes stand. Up to `placeable` they are counted once each, under the first thing that rules
+/// them out.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct NoRoom {
     pub nodes: u64,
+    /// Nodes that the rules of the role rule out, by the first that does.
+    pub unsuitable: Vec<(Filter, u64)>,
     /// Nodes that take no new work: not ready, paused, drained, manual or broken.
     pub closed: u64,
     /// Nodes that would be too small even if empty.
@@ -57,6 +63,40 @@ pub struct NoRoom {
     pub lacking: Vec<(String, u64)>,
     /// For an atomic group: how many of its tasks would find room now.
     pub placeable: u64,
+    /// What each filter rules out, each counted for itself, in the order of the filters.
+    pub filters: Vec<FilterCount>,
+    /// The smallest change that would let one task run.
+    pub nearest: Option<Nearest>,
+}
+
+/// How many nodes one filter rules out. Another order of filters or of nodes gives the same `fails` and
+/// `only`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FilterCount {
+    pub filter: Filter,
+    /// Nodes that do not pass it, whatever the others say.
+    pub fails: u64,
+    /// Nodes that fail here first.
+    pub first: u64,
+    /// Nodes that fail here and nowhere else.
+    pub only: u64,
+}
+
+/// What would let a task run.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+#[serde(rename_all = "snake_case")]
+pub enum Nearest {
+    /// So much more of these kinds, free on this node.
+    Room { node: String, missing: Vec<(String, String)> },
+    /// This node, once it takes new work.
+    Ready { node: String },
+    /// This node, if it passed this filter.
+    Suitable { node: String, filter: Filter },
+    /// A node of this name: the tasks are for it alone and it is not there.
+    NamedNode { node: String },
+    /// Another node that has this much and suits.
+    AnotherNode { request: Vec<(String, String)> },
 }
 
 impl Explanation {
@@ -81,6 +121,7 @@ impl fmt::Display for Explanation {
             Reason::NoCredit => {
                 write!(f, "{tasks}: the host has not dealt with earlier assignments yet")
             }
+            Reason::NextTurn => write!(f, "{tasks}: a place is looked for in the next turn"),
             Reason::NoRoom(room) => write!(f, "{tasks}: no node has room now ({room})"),
             Reason::NeverFits(room) => {
                 write!(f, "{tasks}: no node could take it even if empty ({room})")
@@ -90,6 +131,12 @@ impl fmt::Display for Explanation {
             0 => Ok(()),
             1 => f.write_str("; 1 task is ahead"),
             ahead => write!(f, "; {ahead} tasks are ahead"),
+        }?;
+        match &self.reason {
+            Reason::NoRoom(room) | Reason::NeverFits(room) => {
+                room.nearest.as_ref().map_or(Ok(()), |nearest| write!(f, "; nearest: {nearest}"))
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -100,6 +147,14 @@ impl fmt::Display for NoRoom {
             return f.write_str("there are no nodes");
         }
         let mut parts = Vec::new();
+        for (filter, count) in &self.unsuitable {
+            parts.push(match filter {
+                Filter::Plugins => format!("{count} lack a plugin"),
+                Filter::Constraints => format!("{count} do not satisfy the constraints"),
+                Filter::Platform => format!("{count} have another platform"),
+                _ => format!("{count} are not the node it is for"),
+            });
+        }
         if self.closed > 0 {
             parts.push(format!("{} take no new work", self.closed));
         }
@@ -116,7 +171,37 @@ impl fmt::Display for NoRoom {
     }
 }
 
+impl fmt::Display for Nearest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |amounts: &[(String, String)]| {
+            let parts: Vec<String> =
+                amounts.iter().map(|(kind, amount)| format!("{amount} {kind}")).collect();
+            parts.join(" and ")
+        };
+        match self {
+            Nearest::Room { node, missing } => {
+                let parts = missing.iter().map(|(kind, amount)| format!("{amount} more {kind}"));
+                write!(f, "{} on node {node}", parts.collect::<Vec<_>>().join(" and "))
+            }
+            Nearest::Ready { node } => write!(f, "node {node} once it takes new work"),
+            Nearest::Suitable { node, filter } => match filter {
+                Filter::Plugins => write!(f, "node {node} if it had the plugins"),
+                Filter::Platform => write!(f, "node {node} if it had the platform"),
+                _ => write!(f, "node {node} if it satisfied the constraints"),
+            },
+            Nearest::NamedNode { node } => write!(f, "a node named {node}"),
+            Nearest::AnotherNode { request } if request.is_empty() => f.write_str("another node that suits"),
+            Nearest::AnotherNode { request } => write!(f, "another node with {} that suits", list(request)),
+        }
+    }
+}
+
 impl NoRoom {
+    /// Nodes that could take it if they were empty and took work.
+    pub fn could_do(&self) -> u64 {
+        self.nodes - self.too_small - self.unsuitable.iter().map(|(_, count)| count).sum::<u64>()
+    }
+
     /// Counts one node that lacks `kind`.
     pub fn count_lacking(&mut self, kinds: &Kinds, kind: crate::resources::KindId) {
         let name = kinds.name(kind);

@@ -15,6 +15,11 @@ pub trait Machine {
     /// When the machine next wants a turn although no message came.
     fn wake_at(&self) -> Option<Time>;
 
+    /// The next deadline; what wants a turn at once without having one is no deadline.
+    fn next_deadline(&self) -> Option<Time> {
+        self.wake_at()
+    }
+
     /// A turn without messages.
     fn wake(&mut self, now: Time, out: &mut Outbox) {
         self.receive(now, Vec::new(), out);

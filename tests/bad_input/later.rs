@@ -5,17 +5,18 @@ use serde_json::{Value, json};
 
 use super::kit::{command_messages, fault, faults, good, with};
 
-const NODE: [&str; 7] = ["os", "arch", "plugins", "path", "reserved", "access", "engine_labels"];
+const NODE: [&str; 3] = ["path", "reserved", "access"];
+
+/// What cannot be changed yet while a node is there.
+const CHANGE: [&str; 4] = ["os", "arch", "plugins", "engine_labels"];
 
 const JOB: [&str; 6] = ["queue", "band", "priority", "lifetime", "pool", "finish_by"];
 
 const GROUP: [&str; 3] = ["hops", "freeze", "on_unsatisfiable"];
 
-const ROLE: [&str; 13] = [
-    "constraints",
+const ROLE: [&str; 11] = [
     "spread",
     "ports",
-    "node",
     "max_per_node",
     "initial",
     "auxiliary",
@@ -55,9 +56,10 @@ const EVENTS: [&str; 5] = ["idle", "fail", "resize", "reprioritise", "settings"]
 
 /// Every place at which a field of later may stand, as a pointer and as the path that faults name.
 fn places() -> Vec<(String, String)> {
-    let levels: [(&str, &str, &[&str]); 9] = [
+    let levels: [(&str, &str, &[&str]); 10] = [
         ("/nodes/0", "nodes[0]", &NODE),
         ("/events/1/node", "events[1].node", &NODE),
+        ("/events/1/node", "events[1].node", &CHANGE),
         ("/jobs/0", "jobs[0]", &JOB),
         ("/jobs/0/groups/0", "jobs[0].groups[0]", &GROUP),
         ("/jobs/0/groups/0/roles/0", "jobs[0].groups[0].roles[0]", &ROLE),

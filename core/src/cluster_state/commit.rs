@@ -74,7 +74,7 @@ impl ClusterState {
             return true;
         }
         node.version == placement.version
-            && (adopted || (node.takes_work() && !node.deficit()))
+            && (adopted || (node.takes_work() && !node.deficit() && shape.rules.allow(&node.facts)))
             && node.has_room_for(&shape.request)
     }
 }

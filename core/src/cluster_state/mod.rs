@@ -97,8 +97,8 @@ impl ClusterState {
     }
 
     fn add_node(&mut self, now: Time, ticket: Ticket, spec: NodeSpec, out: &mut Outbox) {
-        if self.names.contains_key(&spec.name) {
-            return out.refuse(ticket, Refusal::NodeExists(spec.name));
+        if self.names.contains_key(&spec.facts.name) {
+            return out.refuse(ticket, Refusal::NodeExists(spec.facts.name));
         }
         let limit = self.settings.limits.nodes;
         if self.names.len() as u64 >= limit {
@@ -108,11 +108,11 @@ impl ClusterState {
             self.nodes.push(None);
             NodeId(self.nodes.len() as u32 - 1)
         });
-        self.names.insert(spec.name.clone(), id);
+        self.names.insert(spec.facts.name.clone(), id);
         self.last_incarnation += 1;
         let session = self.last_incarnation << u32::BITS;
         out.runner.push(RunnerMessage::NodeAdded { node: id, session });
-        out.node_event(NodeEvent::Added { node: id, name: spec.name.clone(), session });
+        out.node_event(NodeEvent::Added { node: id, name: spec.facts.name.clone(), session });
         let suspect_until = now + self.settings.deadlines.down;
         let mut node = Node::new(spec, suspect_until);
         node.session = session;

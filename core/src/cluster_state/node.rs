@@ -1,6 +1,6 @@
 //! One node: what it offers, whether it takes work, and what its attempts add up to.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -8,14 +8,12 @@ use crate::collections::Chain;
 use crate::messages::NodeView;
 use crate::outcome::Phase;
 use crate::resources::Resources;
-use crate::spec::{Availability, Condition, Liveness, NodePatch, NodeSpec};
+use crate::spec::{Availability, Condition, Liveness, NodeFacts, NodePatch, NodeSpec};
 use crate::time::Time;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Node {
-    pub name: String,
-    pub pool: String,
-    pub labels: BTreeMap<String, String>,
+    pub facts: Arc<NodeFacts>,
     pub capacity: Resources,
     pub condition: Condition,
     pub availability: Availability,
@@ -51,9 +49,7 @@ impl Node {
     pub(super) fn new(spec: NodeSpec, suspect_until: Time) -> Node {
         let down_at = if spec.liveness == Liveness::Suspect { suspect_until } else { Time::NEVER };
         Node {
-            name: spec.name,
-            pool: spec.pool,
-            labels: spec.labels,
+            facts: Arc::new(spec.facts),
             capacity: spec.capacity,
             condition: spec.condition,
             availability: spec.availability,
@@ -98,7 +94,12 @@ impl Node {
     }
 
     pub(super) fn view(&self) -> NodeView {
-        NodeView { version: self.version, capacity: self.capacity.clone(), open: self.takes_work() }
+        NodeView {
+            version: self.version,
+            facts: Arc::clone(&self.facts),
+            capacity: self.capacity.clone(),
+            open: self.takes_work(),
+        }
     }
 
     pub(super) fn apply(&mut self, patch: NodePatch) {
@@ -106,7 +107,7 @@ impl Node {
             self.capacity = capacity;
         }
         if let Some(labels) = patch.labels {
-            self.labels = labels;
+            Arc::make_mut(&mut self.facts).labels = labels;
         }
         if let Some(condition) = patch.condition {
             self.condition = condition;

@@ -45,7 +45,7 @@ fn attempt(slot: u32, number: u32) -> Attempt {
 }
 
 fn plan(slots: &[u32], version: u64, atomic: bool) -> ClusterMessage {
-    let shape = Arc::new(ShapeSpec { service: None, request: Resources::of(SLOT, 1) });
+    let shape = Arc::new(ShapeSpec { request: Resources::of(SLOT, 1), ..ShapeSpec::default() });
     let place = |slot: &u32| Placement { attempt: attempt(*slot, 1), node: NodeId(0), version };
     let count = slots.len() as u32;
     let part = PlanPart { shape, count, atomic, bound_to_next: false, adopted: false };

@@ -51,6 +51,8 @@ pub enum Refusal {
     UnknownGroup(JobId),
     #[error("{0} is not known: its job has no such task")]
     UnknownTask(TaskId),
+    #[error("{limit} questions wait for an answer already")]
+    TooManyQuestions { limit: u64 },
     #[error("no node is named `{0}`")]
     UnknownNode(String),
     #[error("a node named `{0}` is there already")]
@@ -62,7 +64,10 @@ pub enum Refusal {
 impl Refusal {
     /// Whether the same request may succeed later without being changed.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Refusal::TooManyJobs { .. } | Refusal::TooManyNodes { .. })
+        matches!(
+            self,
+            Refusal::TooManyJobs { .. } | Refusal::TooManyNodes { .. } | Refusal::TooManyQuestions { .. }
+        )
     }
 }
 

@@ -9,7 +9,7 @@ use crate::id::{Attempt, GroupId, NodeId, TaskId, Ticket};
 use crate::outcome::Outcome;
 use crate::resources::Resources;
 use crate::settings::Settings;
-use crate::spec::{ShapeSpec, Start};
+use crate::spec::{NodeFacts, ShapeSpec, Start};
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum SchedulerMessage {
@@ -114,6 +114,7 @@ pub struct NodeNews {
 pub struct NodeView {
     /// The eligibility version: raised with every change of what is in here.
     pub version: u64,
+    pub facts: Arc<NodeFacts>,
     pub capacity: Resources,
     /// Whether the node takes new work.
     pub open: bool,

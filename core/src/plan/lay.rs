@@ -53,9 +53,9 @@ fn lay_role(
         let Some(place) = place else {
             let whole = match node {
                 Some(node) if is_down(node) => {
-                    format!("node `{}` is down and has no place", scenario.nodes[node].name)
+                    format!("node `{}` is down and has no place", scenario.nodes[node].facts.name)
                 }
-                Some(node) => format!("node `{}` has no room", scenario.nodes[node].name),
+                Some(node) => format!("node `{}` has no room", scenario.nodes[node].facts.name),
                 None => "no node has room".to_owned(),
             };
             let what = format!("{whole} for {count} running tasks of role `{}`", spec.name);

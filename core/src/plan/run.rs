@@ -266,7 +266,7 @@ impl<'a> DryRun<'a> {
             group: group.name.clone(),
             role: group.roles[usize::from(attempt.task.role)].name.clone(),
             task: attempt.task.index,
-            node: self.scenario.nodes[node.index()].name.clone(),
+            node: self.scenario.nodes[node.index()].facts.name.clone(),
             class: None,
             why,
         });

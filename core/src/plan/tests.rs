@@ -29,7 +29,10 @@ fn first_come_is_first_served_and_the_rest_is_explained() {
     let report = run(&scenario(3, &[("a", 2), ("b", 2)])).expect("a good scenario");
     assert_eq!(report.summary.assigned_by_job, [("a".into(), 2), ("b".into(), 1)].into());
     assert_eq!(report.waiting.len(), 1);
-    assert_eq!(report.waiting[0].sentence, "1 task waits: no node has room now (of 3 nodes 3 lack slot)");
+    assert_eq!(
+        report.waiting[0].sentence,
+        "1 task waits: no node has room now (of 3 nodes 3 lack slot); nearest: 1 more slot on node n0"
+    );
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::machine::{Broken, promise};
 use crate::resources::{KindId, Resources};
 use crate::spec::Start;
 
+use super::nodes::NodeEntry;
 use super::shapes::{Place, ShapeId, ShapeKey};
 use super::{Scheduler, gangs};
 
@@ -94,7 +95,12 @@ impl Scheduler {
         let blocked = self.shapes.iter().filter(|(_, shape)| shape.place == Place::Indexed);
         for (_, shape) in blocked.filter(|(_, shape)| shape.window.is_none()) {
             if let ShapeKey::Task(spec) = &shape.key {
-                let node = self.nodes.first_fit(&spec.request);
+                let would_do = |node: &NodeEntry| {
+                    node.takes_work()
+                        && spec.rules.allow(&node.view.facts)
+                        && spec.request.fits_in(&node.free)
+                };
+                let node = self.nodes.iter().find(|(_, node)| would_do(node)).map(|(id, _)| id);
                 promise!(5, node.is_none(), "{spec:?} waits although it fits on {node:?}");
             }
         }

@@ -35,7 +35,7 @@ impl Scheduler {
         let group = groups::find_mut(&mut self.jobs, id).expect("the caller has seen the group");
         let waiting = group.roles.iter().filter(|role| role.waiting() > 0);
         let key = waiting.map(|role| (Arc::clone(&role.spec), role.waiting())).collect();
-        let shape = self.shapes.intern(ShapeKey::Gang(key));
+        let shape = self.shapes.intern(ShapeKey::Gang(key), &mut self.nodes);
         group.gang = Some(shape);
         let tasks = group.waiting();
         let entry = self.shapes.get_mut(shape);
@@ -51,7 +51,7 @@ impl Scheduler {
         let entry = self.shapes.get_mut(shape);
         entry.queue.tasks -= gang_size(&entry.key);
         self.shapes.settle(shape, &self.jobs);
-        self.shapes.release(shape);
+        self.shapes.release(shape, &mut self.nodes);
     }
 
     /// Places every waiting task of an atomic group, or nothing.
@@ -104,7 +104,11 @@ impl Scheduler {
         let demands: Vec<Demand<'_>> = order
             .iter()
             .map(|role| &group.roles[*role])
-            .map(|role| Demand { request: &role.spec.request, tasks: role.waiting() })
+            .map(|role| Demand {
+                scope: self.shapes.get(role.shape).scopes[0],
+                request: &role.spec.request,
+                tasks: role.waiting(),
+            })
             .collect();
         let nodes = &mut self.nodes;
         if demands.iter().any(|demand| nodes.places_at_most(demand.request) < u64::from(demand.tasks)) {
@@ -118,7 +122,7 @@ fn take_greedily(nodes: &mut Nodes, demands: &[Demand<'_>]) -> Option<Vec<NodeId
     let mut taken: Vec<(NodeId, &Resources)> = Vec::new();
     for demand in demands {
         for _ in 0..demand.tasks {
-            match nodes.first_fit(demand.request) {
+            match nodes.first_fit(demand.scope, demand.request) {
                 Some(node) => {
                     nodes.take(node, demand.request);
                     taken.push((node, demand.request));
@@ -138,7 +142,7 @@ fn take_greedily(nodes: &mut Nodes, demands: &[Demand<'_>]) -> Option<Vec<NodeId
 fn take_exactly(nodes: &mut Nodes, demands: &[Demand<'_>]) -> Option<Vec<NodeId>> {
     let tasks: usize = demands.iter().map(|demand| demand.tasks as usize).sum();
     let candidates: Vec<Vec<NodeId>> =
-        demands.iter().map(|demand| nodes.fits(demand.request, tasks)).collect();
+        demands.iter().map(|demand| nodes.fits(demand.scope, demand.request, tasks)).collect();
     let scarce: Vec<usize> = (0..demands.len()).filter(|role| candidates[*role].len() < tasks).collect();
     let searched: Vec<(Demand<'_>, &[NodeId])> =
         scarce.iter().map(|role| (demands[*role], candidates[*role].as_slice())).collect();
@@ -151,7 +155,7 @@ fn take_exactly(nodes: &mut Nodes, demands: &[Demand<'_>]) -> Option<Vec<NodeId>
     }
     for (role, demand) in demands.iter().enumerate().filter(|(role, _)| !scarce.contains(role)) {
         for _ in 0..demand.tasks {
-            let node = nodes.first_fit(demand.request).expect("an untouched node has room");
+            let node = nodes.first_fit(demand.scope, demand.request).expect("an untouched node has room");
             nodes.take(node, demand.request);
             places[role].push(node);
         }

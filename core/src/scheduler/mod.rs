@@ -19,6 +19,7 @@ mod nodes;
 mod packing;
 mod plan;
 mod queue;
+mod scopes;
 mod shapes;
 mod windows;
 
@@ -50,6 +51,9 @@ use nodes::Nodes;
 use plan::{Adoption, Turn};
 use queue::Entry;
 use shapes::{Place, ShapeId, ShapeKey, Shapes};
+
+/// More questions than this do not wait for an answer at one time.
+const QUESTIONS_MAX: usize = 1_024;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Scheduler {
@@ -106,7 +110,7 @@ impl Scheduler {
         let id = arrival.group;
         let mut roles = Vec::with_capacity(arrival.roles.len());
         for (index, role) in arrival.roles.into_iter().enumerate() {
-            let shape = self.shapes.intern(ShapeKey::Task(Arc::clone(&role.shape)));
+            let shape = self.shapes.intern(ShapeKey::Task(Arc::clone(&role.shape)), &mut self.nodes);
             self.shapes.get_mut(shape).references += 1;
             let entry = Entry { group: id, role: index as u16 };
             let mut adopted = 0;
@@ -243,7 +247,7 @@ impl Scheduler {
             self.jobs.remove(id.job().0);
         }
         for role in group.roles {
-            self.shapes.release(role.shape);
+            self.shapes.release(role.shape, &mut self.nodes);
         }
     }
 
@@ -423,6 +427,9 @@ impl Scheduler {
             SchedulerMessage::NewCredit { window } => self.begin_credit(window, turn),
             SchedulerMessage::Gate { open } => self.gate_open = open,
             SchedulerMessage::Settings(settings) => self.change_settings(settings),
+            SchedulerMessage::Explain { ticket, .. } if self.questions.len() >= QUESTIONS_MAX => {
+                out.refuse(ticket, Refusal::TooManyQuestions { limit: QUESTIONS_MAX as u64 });
+            }
             SchedulerMessage::Explain { ticket, subject } => self.questions.push_back((ticket, subject)),
         }
     }
@@ -451,6 +458,10 @@ impl Machine for Scheduler {
         // The rest at once, after everybody else had a turn.
         let more = self.has_more_to_plan() || !self.questions.is_empty();
         if more { Some(Time::ZERO) } else { self.shapes.next_window_close() }
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        self.shapes.next_window_close()
     }
 
     fn rebuild(&mut self) {

@@ -38,7 +38,7 @@ impl Near {
     /// Files a node under the first shape that it has room for; one without any is dropped.
     pub(super) fn file(&mut self, node: NodeId, nodes: &Nodes, shapes: &Shapes) {
         let Some(entry) = nodes.get(node).filter(|entry| entry.takes_work()) else { return };
-        let Some((order, shape)) = shapes.first_touched_by(&entry.free) else { return };
+        let Some((order, shape)) = shapes.first_touched_by(node, entry, &nodes.scopes) else { return };
         let filed = self.filed.entry(shape).or_default();
         if filed.nodes.is_empty() {
             filed.order = order;
@@ -73,7 +73,7 @@ impl Near {
             let Reverse((tasks, node)) = *first.expect("a shape without nodes is dropped");
             // The node may have changed, and another shape may come before this one by now.
             let entry = nodes.get(node).filter(|entry| entry.takes_work() && entry.tasks == tasks);
-            let first = entry.and_then(|entry| shapes.first_touched_by(&entry.free));
+            let first = entry.and_then(|entry| shapes.first_touched_by(node, entry, &nodes.scopes));
             if first == Some((order, shape)) {
                 return Some(Candidate { order, shape, node });
             }

@@ -1,6 +1,7 @@
 //! The Scheduler's view of the nodes: what each offers, what the Scheduler has charged to it, and
 //! the index that finds the node with the fewest tasks among those with room.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
@@ -9,8 +10,10 @@ use crate::collections::{Chain, FitTree};
 use crate::id::{NodeId, Slot};
 use crate::messages::NodeView;
 use crate::resources::{KindId, Resources};
+use crate::spec::Rules;
 
 use super::live::LiveTable;
+use super::scopes::{EVERYWHERE, ScopeId, Scopes};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Nodes {
@@ -21,6 +24,9 @@ pub(super) struct Nodes {
     /// The sum of what is free on indexed nodes, by kind.
     #[serde(skip)]
     open_free: Vec<i128>,
+    pub(super) scopes: Scopes,
+    #[serde(skip)]
+    names: BTreeMap<String, NodeId>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -45,7 +51,13 @@ impl NodeEntry {
 
 impl Nodes {
     pub(super) fn new(width: usize) -> Nodes {
-        Nodes { entries: Vec::new(), index: FitTree::new(u64::MAX, width), open_free: vec![0; width] }
+        Nodes {
+            entries: Vec::new(),
+            index: FitTree::new(u64::MAX, width),
+            open_free: vec![0; width],
+            scopes: Scopes::default(),
+            names: BTreeMap::new(),
+        }
     }
 
     pub(super) fn rebuild(&mut self, width: usize) {
@@ -54,6 +66,14 @@ impl Nodes {
         for index in 0..self.entries.len() {
             self.enter(NodeId(index as u32));
         }
+        let named = self.iter().map(|(id, entry)| (entry.view.facts.name.clone(), id));
+        self.names = named.collect();
+        self.scopes.rebuild(&self.entries);
+    }
+
+    /// The scope of these rules; it is to be released once.
+    pub(super) fn intern_scope(&mut self, rules: &Rules) -> ScopeId {
+        self.scopes.intern(rules, &self.entries)
     }
 
     pub(super) fn get(&self, id: NodeId) -> Option<&NodeEntry> {
@@ -71,6 +91,7 @@ impl Nodes {
             self.entries.resize_with(id.index() + 1, || None);
         }
         self.leave(id);
+        self.names.insert(view.facts.name.clone(), id);
         match &mut self.entries[id.index()] {
             Some(entry) => {
                 entry.free -= &entry.view.capacity;
@@ -83,6 +104,8 @@ impl Nodes {
             }
         }
         self.enter(id);
+        self.scopes.judge(id, self.entries[id.index()].as_ref());
+        self.scopes.note(id, self.entries.len());
     }
 
     /// Drops a node and names the attempts whose placements on it are still on their way.
@@ -92,6 +115,9 @@ impl Nodes {
         }
         self.leave(id);
         let entry = self.entries[id.index()].take().expect("checked above");
+        self.names.remove(&entry.view.facts.name);
+        self.scopes.judge(id, None);
+        self.scopes.note(id, self.entries.len());
         live.on_node(entry.attempts).map(|live| live.attempt.slot).collect()
     }
 
@@ -121,7 +147,7 @@ impl Nodes {
         mut bind: impl FnMut(NodeId, &mut NodeEntry),
     ) -> u32 {
         let tasks = self.get(first).expect("the index named it").tasks;
-        let mut taken = 0;
+        let (mut taken, nodes) = (0, self.entries.len());
         self.index.sweep(request.amounts(), key(NodeId(0), tasks + 1), |index, mut place| {
             let id = NodeId(index as u32);
             let entry = self.entries[index].as_mut().expect("the index named it");
@@ -130,6 +156,7 @@ impl Nodes {
             // What fits leaves nothing negative behind: the node stays in the index.
             place.set(key(id, entry.tasks), entry.free.amounts());
             bind(id, entry);
+            self.scopes.note(id, nodes);
             taken += 1;
             if taken == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
@@ -147,15 +174,26 @@ impl Nodes {
         live.unlink_node(&mut entry.attempts, slot);
     }
 
-    /// The node with the fewest tasks that has room for this; ties go to the smaller id.
-    pub(super) fn first_fit(&self, request: &Resources) -> Option<NodeId> {
-        self.index.first_fit(request.amounts()).map(|index| NodeId(index as u32))
+    /// The node of the scope with the fewest tasks that has room for this; ties go to the smaller id.
+    pub(super) fn first_fit(&mut self, scope: ScopeId, request: &Resources) -> Option<NodeId> {
+        if scope == EVERYWHERE {
+            return self.index.first_fit(request.amounts()).map(|index| NodeId(index as u32));
+        }
+        self.scopes.first_fit(scope, request, &self.entries, &self.names, self.index.width())
     }
 
-    /// Up to `most` nodes that have room for this, by id.
-    pub(super) fn fits(&self, request: &Resources, most: usize) -> Vec<NodeId> {
-        let found = self.index.fits(request.amounts(), most);
-        found.into_iter().map(|index| NodeId(index as u32)).collect()
+    /// Up to `most` nodes of the scope that have room for this, by id.
+    pub(super) fn fits(&mut self, scope: ScopeId, request: &Resources, most: usize) -> Vec<NodeId> {
+        if scope == EVERYWHERE {
+            let found = self.index.fits(request.amounts(), most);
+            return found.into_iter().map(|index| NodeId(index as u32)).collect();
+        }
+        self.scopes.fits(scope, request, most, &self.entries, &self.names, self.index.width())
+    }
+
+    /// Whether a node is there by this name.
+    pub(super) fn is_known(&self, name: &str) -> bool {
+        self.names.contains_key(name)
     }
 
     /// An upper bound on how many such requests fit on all nodes together.
@@ -184,6 +222,7 @@ impl Nodes {
         } else if was_indexed {
             self.index.remove(id.index());
         }
+        self.scopes.note(id, self.entries.len());
     }
 
     fn enter(&mut self, id: NodeId) {
@@ -203,7 +242,7 @@ impl Nodes {
     }
 }
 
-fn key(id: NodeId, tasks: u32) -> u64 {
+pub(super) fn key(id: NodeId, tasks: u32) -> u64 {
     u64::from(tasks) << u32::BITS | u64::from(id.0)
 }
 

@@ -8,9 +8,12 @@ use std::collections::BTreeMap;
 use crate::id::NodeId;
 use crate::resources::Resources;
 
+use super::scopes::ScopeId;
+
 /// So many tasks with this request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demand<'a> {
+    pub(super) scope: ScopeId,
     pub(super) request: &'a Resources,
     pub(super) tasks: u32,
 }
@@ -97,6 +100,7 @@ impl Search<'_> {
 mod tests {
     use super::*;
     use crate::resources::KindId;
+    use crate::scheduler::scopes::EVERYWHERE;
 
     #[test]
     fn a_role_that_fits_anywhere_leaves_the_only_node_of_another() {
@@ -106,12 +110,12 @@ mod tests {
         let plain = Resources::of(cpu, 1);
         let (any, only) = ([NodeId(0), NodeId(1)], [NodeId(0)]);
         let demands = [
-            (Demand { request: &plain, tasks: 1 }, any.as_slice()),
-            (Demand { request: &both, tasks: 1 }, only.as_slice()),
+            (Demand { scope: EVERYWHERE, request: &plain, tasks: 1 }, any.as_slice()),
+            (Demand { scope: EVERYWHERE, request: &both, tasks: 1 }, only.as_slice()),
         ];
         let free_on = |node: NodeId| if node == NodeId(0) { both.clone() } else { plain.clone() };
         assert_eq!(pack(&demands, free_on), Some(vec![vec![NodeId(1)], vec![NodeId(0)]]));
-        let twice = [demands[1], (Demand { request: &both, tasks: 1 }, only.as_slice())];
+        let twice = [demands[1], (Demand { scope: EVERYWHERE, request: &both, tasks: 1 }, only.as_slice())];
         assert_eq!(pack(&twice, free_on), None);
     }
 
@@ -119,7 +123,7 @@ mod tests {
     fn the_search_is_bounded() {
         let request = Resources::of(KindId(1), 1);
         let nodes: Vec<NodeId> = (0..=CANDIDATES_MAX as u32).map(NodeId).collect();
-        let demand = Demand { request: &request, tasks: 1 };
+        let demand = Demand { scope: EVERYWHERE, request: &request, tasks: 1 };
         assert_eq!(pack(&[(demand, &nodes)], |_| request.clone()), None);
     }
 }

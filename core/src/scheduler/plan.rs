@@ -14,6 +14,7 @@ use super::live::LiveTable;
 use super::near::{Candidate, Near};
 use super::nodes::{NodeEntry, Nodes};
 use super::queue::Entry;
+use super::scopes::EVERYWHERE;
 use super::shapes::{Place, ShapeId, ShapeKey};
 
 /// What a turn collects before it plans, and what it decides.
@@ -168,7 +169,7 @@ impl Scheduler {
         let place = if served == Served::NoRoom { Place::Parked } else { Place::Open };
         self.shapes.move_to(shape, place, &self.jobs);
         if is_gang && served == Served::All {
-            self.shapes.release(shape);
+            self.shapes.release(shape, &mut self.nodes);
         }
         served
     }
@@ -179,19 +180,29 @@ impl Scheduler {
         let role = usize::from(entry.role);
         let spec = Arc::clone(&group.roles[role].spec);
         turn.continue_part(entry, &spec);
-        let queue = &mut self.shapes.get_mut(group.roles[role].shape).queue;
+        let shape = self.shapes.get_mut(group.roles[role].shape);
+        let (scope, queue) = (shape.scopes[0], &mut shape.queue);
         while group.roles[role].queued > 0 && turn.left() > 0 {
-            let Some(first) = self.nodes.first_fit(&spec.request) else { return Served::NoRoom };
+            let Some(first) = self.nodes.first_fit(scope, &spec.request) else { return Served::NoRoom };
             // Credit is asked for before a place is taken, so where it counts, one by one.
             let most = if self.credit.is_some() { 1 } else { group.roles[role].queued.min(turn.left()) };
+            let most = if scope == EVERYWHERE { most } else { 1 };
             if !credit::spend(&mut self.credit, u64::from(most)) {
                 return Served::NoCredit;
             }
-            let placed = self.nodes.take_level(first, &spec.request, most, |node, on| {
+            if scope == EVERYWHERE {
+                let placed = self.nodes.take_level(first, &spec.request, most, |node, on| {
+                    let (index, number) = group.roles[role].take_queued();
+                    bind_on(&mut self.live, on, group, Bind { entry, index, number, node }, turn);
+                });
+                queue.tasks -= u64::from(placed);
+            } else {
                 let (index, number) = group.roles[role].take_queued();
-                bind_on(&mut self.live, on, group, Bind { entry, index, number, node }, turn);
-            });
-            queue.tasks -= u64::from(placed);
+                self.nodes.take(first, &spec.request);
+                let one = Bind { entry, index, number, node: first };
+                bind(&mut self.live, &mut self.nodes, group, one, turn);
+                queue.tasks -= 1;
+            }
         }
         Served::All
     }

@@ -9,12 +9,15 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::collections::{Deadlines, FitTree, Paged};
+use crate::id::NodeId;
 use crate::resources::Resources;
 use crate::spec::ShapeSpec;
 use crate::time::Time;
 
 use super::groups::{self, JobView};
+use super::nodes::{NodeEntry, Nodes};
 use super::queue::{Entry, Queue};
+use super::scopes::{EVERYWHERE, ScopeId, Scopes};
 use super::windows::Window;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -33,7 +36,9 @@ pub(super) struct Shape {
     pub(super) key: ShapeKey,
     /// Roles of this shape, plus atomic groups queued under it.
     pub(super) references: u32,
-    /// A node matters to this shape only if it has at least this much room.
+    /// A node matters to this shape only if it belongs to one of these scopes and has at least this
+    /// much room.
+    pub(super) scopes: SmallVec<[ScopeId; 1]>,
     touch: Resources,
     pub(super) window: Option<Window>,
     pub(super) queue: Queue,
@@ -61,6 +66,9 @@ pub(super) struct Shapes {
     /// "fits into what is free" is the tree's question with both sides negated.
     #[serde(skip, default = "empty_index")]
     index: FitTree<u64>,
+    /// Waiting shapes that not every node will do for, by scope and order of arrival.
+    #[serde(skip)]
+    scoped: BTreeMap<ScopeId, BTreeSet<(u64, ShapeId)>>,
     #[serde(skip)]
     windows: Deadlines,
     open: BTreeSet<(u64, ShapeId)>,
@@ -72,6 +80,15 @@ fn empty_index() -> FitTree<u64> {
 }
 
 impl ShapeKey {
+    /// The distinct tasks that are part of it.
+    fn specs(&self) -> impl Iterator<Item = &Arc<ShapeSpec>> {
+        let (task, gang) = match self {
+            ShapeKey::Task(spec) => (Some(spec), [].as_slice()),
+            ShapeKey::Gang(roles) => (None, roles.as_slice()),
+        };
+        task.into_iter().chain(gang.iter().map(|(spec, _)| spec))
+    }
+
     fn touch(&self) -> Resources {
         match self {
             ShapeKey::Task(spec) => spec.request.clone(),
@@ -91,6 +108,7 @@ impl Shapes {
             vacant: Vec::new(),
             interned: BTreeMap::new(),
             index: FitTree::new(u64::MAX, width),
+            scoped: BTreeMap::new(),
             windows: Deadlines::default(),
             open: BTreeSet::new(),
             parked: Vec::new(),
@@ -99,6 +117,7 @@ impl Shapes {
 
     pub(super) fn rebuild(&mut self, width: usize, jobs: &Paged<JobView>) {
         self.index = FitTree::new(u64::MAX, width);
+        self.scoped.clear();
         self.windows = Deadlines::default();
         self.interned.clear();
         for index in 0..self.entries.len() {
@@ -129,7 +148,7 @@ impl Shapes {
     }
 
     /// The shape of this key; the caller counts its reference.
-    pub(super) fn intern(&mut self, key: ShapeKey) -> ShapeId {
+    pub(super) fn intern(&mut self, key: ShapeKey, nodes: &mut Nodes) -> ShapeId {
         if let Some(id) = self.interned.get(&key) {
             return *id;
         }
@@ -139,19 +158,20 @@ impl Shapes {
         });
         self.interned.insert(key.clone(), id);
         let touch = key.touch();
+        let scopes = key.specs().map(|spec| nodes.intern_scope(&spec.rules)).collect();
         let (queue, place) = (Queue::default(), Place::Idle);
-        let shape = Shape { key, references: 0, touch, window: None, queue, place, order: 0 };
+        let shape = Shape { key, references: 0, scopes, touch, window: None, queue, place, order: 0 };
         self.entries[id.0 as usize] = Some(shape);
         id
     }
 
     /// Gives back one reference.
-    pub(super) fn release(&mut self, id: ShapeId) {
+    pub(super) fn release(&mut self, id: ShapeId, nodes: &mut Nodes) {
         self.get_mut(id).references -= 1;
-        self.drop_if_unused(id);
+        self.drop_if_unused(id, nodes);
     }
 
-    fn drop_if_unused(&mut self, id: ShapeId) {
+    fn drop_if_unused(&mut self, id: ShapeId, nodes: &mut Nodes) {
         let shape = self.get(id);
         // An open window outlives its tasks: what follows soon is still part of the same burst.
         if shape.references == 0 && shape.window.is_none() {
@@ -159,6 +179,7 @@ impl Shapes {
             let shape = self.entries[id.0 as usize].take().expect("checked above");
             self.interned.remove(&shape.key);
             self.vacant.push(id);
+            shape.scopes.into_iter().for_each(|scope| nodes.scopes.release(scope));
         }
     }
 
@@ -177,14 +198,14 @@ impl Shapes {
     }
 
     /// Closes the first window that is due and says whose it was, unless nobody needs that shape.
-    pub(super) fn pop_due_window(&mut self, now: Time) -> Option<ShapeId> {
+    pub(super) fn pop_due_window(&mut self, now: Time, nodes: &mut Nodes) -> Option<ShapeId> {
         loop {
             let id = ShapeId(self.windows.pop_due(now)? as u32);
             self.get_mut(id).window = None;
             if self.get(id).references > 0 {
                 return Some(id);
             }
-            self.drop_if_unused(id);
+            self.drop_if_unused(id, nodes);
         }
     }
 
@@ -227,7 +248,12 @@ impl Shapes {
         let (place, order) = (self.get(id).place, self.get(id).order);
         match place {
             Place::Idle => {}
-            Place::Indexed => self.index.remove(id.0 as usize),
+            Place::Indexed => {
+                let scopes = self.get(id).scopes.clone();
+                for scope in scopes {
+                    self.leave_scope(scope, order, id);
+                }
+            }
             Place::Open => assert!(self.open.remove(&(order, id)), "an open shape is listed"),
             Place::Parked => self.parked.retain(|parked| *parked != id),
         }
@@ -238,8 +264,15 @@ impl Shapes {
         match shape.place {
             Place::Idle => {}
             Place::Indexed => {
-                let room: SmallVec<[i64; 8]> = shape.touch.amounts().iter().map(|amount| -amount).collect();
-                self.index.set(id.0 as usize, shape.order, &room);
+                for scope in &shape.scopes {
+                    if *scope == EVERYWHERE {
+                        let amounts = shape.touch.amounts().iter();
+                        let room: SmallVec<[i64; 8]> = amounts.map(|amount| -amount).collect();
+                        self.index.set(id.0 as usize, shape.order, &room);
+                    } else {
+                        self.scoped.entry(*scope).or_default().insert((shape.order, id));
+                    }
+                }
             }
             Place::Open => assert!(self.open.insert((shape.order, id)), "a shape is listed once"),
             Place::Parked => self.parked.push(id),
@@ -251,8 +284,39 @@ impl Shapes {
         self.open.first().copied()
     }
 
-    /// The indexed shape whose head came first, among those to which this much room matters.
-    pub(super) fn first_touched_by(&self, free: &Resources) -> Option<(u64, ShapeId)> {
+    fn leave_scope(&mut self, scope: ScopeId, order: u64, id: ShapeId) {
+        if scope == EVERYWHERE {
+            return self.index.remove(id.0 as usize);
+        }
+        // A gang may have several roles of one scope; it is listed there once.
+        if let Some(waiting) = self.scoped.get_mut(&scope) {
+            waiting.remove(&(order, id));
+            if waiting.is_empty() {
+                self.scoped.remove(&scope);
+            }
+        }
+    }
+
+    /// The indexed shape whose head came first, among those to which this node matters.
+    pub(super) fn first_touched_by(
+        &self,
+        node: NodeId,
+        entry: &NodeEntry,
+        scopes: &Scopes,
+    ) -> Option<(u64, ShapeId)> {
+        let mut first = self.first_anywhere(&entry.free);
+        if self.scoped.is_empty() {
+            return first;
+        }
+        for waiting in scopes.of_node(node, entry).filter_map(|scope| self.scoped.get(&scope)) {
+            let before = waiting.iter().take_while(|known| first.is_none_or(|first| **known < first));
+            let found = before.copied().find(|(_, id)| self.get(*id).touch.fits_in(&entry.free));
+            first = found.or(first);
+        }
+        first
+    }
+
+    fn first_anywhere(&self, free: &Resources) -> Option<(u64, ShapeId)> {
         let mut wanted: SmallVec<[i64; 8]> = SmallVec::from_elem(0, self.index.width());
         for (wanted, amount) in wanted.iter_mut().zip(free.amounts()) {
             *wanted = -amount;
@@ -263,7 +327,8 @@ impl Shapes {
 
     /// The order under which a shape is indexed, if it is.
     pub(super) fn index_order(&self, id: ShapeId) -> Option<u64> {
-        self.index.key(id.0 as usize)
+        let shape = self.entries.get(id.0 as usize).and_then(Option::as_ref);
+        shape.filter(|shape| shape.place == Place::Indexed).map(|shape| shape.order)
     }
 
     /// Shapes that are open.

@@ -103,7 +103,7 @@ fn group(job: u64) -> GroupId {
 }
 
 fn role(request: Resources, tasks: u32) -> RoleArrival {
-    let shape = Arc::new(ShapeSpec { service: None, request });
+    let shape = Arc::new(ShapeSpec { request, ..ShapeSpec::default() });
     RoleArrival { shape, tasks, adopted: Vec::new() }
 }
 
@@ -124,14 +124,18 @@ fn gang(job: u64, roles: Vec<RoleArrival>) -> SchedulerMessage {
     SchedulerMessage::NewGroups(vec![atomic(job, roles)])
 }
 
+fn facts(id: u32) -> Arc<crate::spec::NodeFacts> {
+    Arc::new(crate::spec::NodeFacts { name: format!("n{id}"), ..Default::default() })
+}
+
 fn node(id: u32, capacity: Resources) -> NodeNews {
-    let view = NodeView { version: u64::from(id) + 1, capacity, open: true };
+    let view = NodeView { version: u64::from(id) + 1, facts: facts(id), capacity, open: true };
     NodeNews { node: NodeId(id), view: Some(view) }
 }
 
 /// The node as it was, but taking no new work.
 fn closed(id: u32, capacity: Resources) -> NodeNews {
-    let view = NodeView { version: u64::from(id) + 1_001, capacity, open: false };
+    let view = NodeView { version: u64::from(id) + 1_001, facts: facts(id), capacity, open: false };
     NodeNews { node: NodeId(id), view: Some(view) }
 }
 

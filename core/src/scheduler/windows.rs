@@ -68,7 +68,7 @@ impl Scheduler {
     }
 
     pub(super) fn close_due_windows(&mut self, now: Time) {
-        while let Some(id) = self.shapes.pop_due_window(now) {
+        while let Some(id) = self.shapes.pop_due_window(now, &mut self.nodes) {
             if !mutation::active(Mutation::MissWindowClose) {
                 self.shapes.move_to(id, Place::Open, &self.jobs);
             }

@@ -126,7 +126,8 @@ impl Troublemaker {
         let Some(name) = node_name(world, node) else { return };
         let rng = &mut self.rng;
         let mut patch = NodePatch::default();
-        match rng.u8(0..4) {
+        match rng.u8(0..5) {
+            4 => patch.labels = Some(workload::labels(rng)),
             0 | 1 => patch.capacity = Some(workload::capacity(rng)),
             2 => {
                 let choices = [Availability::Active, Availability::Pause, Availability::Drain];
@@ -169,7 +170,7 @@ impl Troublemaker {
         if world.cluster.nodes().next().is_none() {
             self.add_node(world);
         }
-        let names: Vec<String> = world.cluster.nodes().map(|(_, node)| node.name.clone()).collect();
+        let names: Vec<String> = world.cluster.nodes().map(|(_, node)| node.facts.name.clone()).collect();
         for name in names {
             let mut capacity = crate::resources::Resources::of(workload::CPU, workload::CAPACITY_MAX);
             capacity.set(workload::MEMORY, workload::CAPACITY_MAX);
@@ -218,7 +219,7 @@ fn tell_settings(world: &mut World, settings: Arc<Settings>) {
 }
 
 fn node_name(world: &World, node: NodeId) -> Option<String> {
-    world.cluster.node(node).map(|node| node.name.clone())
+    world.cluster.node(node).map(|node| node.facts.name.clone())
 }
 
 impl World {

@@ -1,13 +1,14 @@
 //! The slow, plain truth: what must hold between the machines whenever nothing is on its way.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::id::{Attempt, NodeId};
 use crate::job_state::GroupStatus;
 use crate::machine::{Broken, promise};
 use crate::resources::Resources;
 use crate::scheduler::Startable;
-use crate::spec::GroupSpec;
+use crate::spec::{GroupSpec, NodeFacts, ShapeSpec};
 
 use super::world::World;
 
@@ -86,8 +87,8 @@ impl World {
                 true if !can_be_tried(&roles, free.len()) => false,
                 true => gang_fits(spec, &roles, free.clone()),
                 false => roles.iter().any(|(role, _)| {
-                    let request = &spec.roles[usize::from(*role)].shape.request;
-                    free.values().any(|(_, free)| request.fits_in(free))
+                    let shape = &spec.roles[usize::from(*role)].shape;
+                    free.values().any(|room| fits(shape, room))
                 }),
             };
             promise!(5, !starts, "{id} waits although it could start: a wake-up was lost");
@@ -95,20 +96,23 @@ impl World {
         Ok(())
     }
 
-    fn open_free(&self) -> BTreeMap<NodeId, (u32, Resources)> {
+    fn open_free(&self) -> BTreeMap<NodeId, Room> {
         let nodes = self.cluster.nodes().filter(|(_, node)| node.takes_work() && !node.deficit());
-        nodes.map(|(id, node)| (id, (node.tasks(), node.free()))).collect()
+        nodes.map(|(id, node)| (id, (Arc::clone(&node.facts), node.free()))).collect()
     }
 
     /// Whether a group would fit if nothing else ran and every node took work.
     pub(super) fn could_ever_fit(&self, spec: &GroupSpec, roles: &[(u16, u32)], atomic: bool) -> bool {
-        let empty: BTreeMap<NodeId, (u32, Resources)> =
-            self.cluster.nodes().map(|(id, node)| (id, (0, node.capacity.clone()))).collect();
+        let empty: BTreeMap<NodeId, Room> = self
+            .cluster
+            .nodes()
+            .map(|(id, node)| (id, (Arc::clone(&node.facts), node.capacity.clone())))
+            .collect();
         match atomic {
             true => gang_fits(spec, roles, empty),
             false => roles.iter().all(|(role, _)| {
-                let request = &spec.roles[usize::from(*role)].shape.request;
-                empty.values().any(|(_, free)| request.fits_in(free))
+                let shape = &spec.roles[usize::from(*role)].shape;
+                empty.values().any(|room| fits(shape, room))
             }),
         }
     }
@@ -130,32 +134,40 @@ fn can_be_tried(roles: &[(u16, u32)], nodes: usize) -> bool {
     tasks <= TASKS_MAX && all.is_some_and(|all| all <= WAYS_MAX)
 }
 
+/// What is known of a node, and what is free on it.
+type Room = (Arc<NodeFacts>, Resources);
+
+fn fits(shape: &ShapeSpec, (facts, free): &Room) -> bool {
+    shape.rules.allow(facts) && shape.request.fits_in(free)
+}
+
 /// Whether all these tasks find room together: every way is tried.
-fn gang_fits(spec: &GroupSpec, roles: &[(u16, u32)], nodes: BTreeMap<NodeId, (u32, Resources)>) -> bool {
-    let mut free: Vec<Resources> = nodes.into_values().map(|(_, free)| free).collect();
-    let mut tasks: Vec<(&Resources, bool)> = Vec::new();
+fn gang_fits(spec: &GroupSpec, roles: &[(u16, u32)], nodes: BTreeMap<NodeId, Room>) -> bool {
+    let mut rooms: Vec<Room> = nodes.into_values().collect();
+    let mut tasks: Vec<(&ShapeSpec, bool)> = Vec::new();
     for (role, count) in roles {
-        let request = &spec.roles[usize::from(*role)].shape.request;
-        let room: u64 = free.iter().map(|free| request.copies_in(free, u64::from(*count))).sum();
+        let shape: &ShapeSpec = &spec.roles[usize::from(*role)].shape;
+        let suitable = rooms.iter().filter(|(facts, _)| shape.rules.allow(facts));
+        let room: u64 = suitable.map(|(_, free)| shape.request.copies_in(free, u64::from(*count))).sum();
         if room < u64::from(*count) {
             return false;
         }
-        tasks.extend((0..*count).map(|number| (request, number > 0)));
+        tasks.extend((0..*count).map(|number| (shape, number > 0)));
     }
-    place_all(&tasks, 0, &mut free)
+    place_all(&tasks, 0, &mut rooms)
 }
 
 /// Places each task on each node in turn. Identical tasks stand in the order of their nodes, so no
 /// way is tried twice.
-fn place_all(tasks: &[(&Resources, bool)], previous: usize, free: &mut [Resources]) -> bool {
-    let Some(((request, like_previous), rest)) = tasks.split_first() else { return true };
+fn place_all(tasks: &[(&ShapeSpec, bool)], previous: usize, rooms: &mut [Room]) -> bool {
+    let Some(((shape, like_previous), rest)) = tasks.split_first() else { return true };
     let first = if *like_previous { previous } else { 0 };
-    for node in first..free.len() {
-        if request.fits_in(&free[node]) {
-            free[node] -= request;
-            let fits = place_all(rest, node, free);
-            free[node] += request;
-            if fits {
+    for node in first..rooms.len() {
+        if fits(shape, &rooms[node]) {
+            rooms[node].1 -= &shape.request;
+            let all_fit = place_all(rest, node, rooms);
+            rooms[node].1 += &shape.request;
+            if all_fit {
                 return true;
             }
         }

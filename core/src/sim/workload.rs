@@ -1,14 +1,16 @@
 //! What a seed makes of the world: nodes, jobs, settings, and how executions go.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fastrand::Rng;
 
+use crate::constraint::Constraint;
 use crate::id::Attempt;
 use crate::outcome::Exit;
 use crate::resources::{KindId, Resources};
 use crate::settings::{DeadlineSettings, Limits, Settings, WindowSettings};
-use crate::spec::{GroupSpec, JobSpec, NodeSpec, RoleSpec, ShapeSpec, Start};
+use crate::spec::{GroupSpec, JobSpec, NodeSpec, RoleSpec, Rules, ShapeSpec, Start};
 use crate::time::Span;
 
 use super::executor::{Behaviour, Course};
@@ -44,7 +46,9 @@ pub(super) fn capacity(rng: &mut Rng) -> Resources {
 }
 
 pub(super) fn node(rng: &mut Rng, number: u64) -> NodeSpec {
-    NodeSpec::new(format!("n{number}"), capacity(rng))
+    let mut node = NodeSpec::new(format!("n{number}"), capacity(rng));
+    node.facts.labels = labels(rng);
+    node
 }
 
 fn request(rng: &mut Rng) -> Resources {
@@ -55,11 +59,28 @@ fn request(rng: &mut Rng) -> Resources {
     request
 }
 
+/// Most tasks run anywhere; some want a zone, or anything but one, and a few are for one node.
+fn rules(rng: &mut Rng) -> Rules {
+    let constraint = |text: &str| Constraint::parse(text).expect("a constraint");
+    match rng.u8(0..12) {
+        0 | 1 => Rules { constraints: vec![constraint("node.labels.zone == a")], ..Rules::default() },
+        2 => Rules { constraints: vec![constraint("not node.labels.zone in (a, b)")], ..Rules::default() },
+        3 => Rules { node: Some(format!("n{}", rng.u8(0..4))), ..Rules::default() },
+        _ => Rules::default(),
+    }
+}
+
+/// A zone, which may change while the node is there.
+pub(super) fn labels(rng: &mut Rng) -> BTreeMap<String, String> {
+    let zone = rng.choice(["a", "a", "b", "c"]).expect("not empty");
+    BTreeMap::from([("zone".to_owned(), zone.to_owned())])
+}
+
 fn role(rng: &mut Rng, number: usize, start: Start) -> RoleSpec {
     let max = rng.u32(1..=4);
     let min = if start == Start::Atomic { max } else { 0 };
     let service = rng.bool().then(|| (rng.choice(["web", "batch"]).expect("not empty").to_owned(), 1));
-    let shape = Arc::new(ShapeSpec { service, request: request(rng) });
+    let shape = Arc::new(ShapeSpec { service, request: request(rng), rules: rules(rng) });
     RoleSpec { shape, ..RoleSpec::new(format!("r{number}"), min, max, Resources::new()) }
 }
 

@@ -33,6 +33,10 @@ pub enum Problem {
     UnknownKind,
     #[error("the smallest size must not be above the largest")]
     MinAboveMax,
+    #[error("{why}")]
+    BadConstraint { why: String },
+    #[error("an operating system and an architecture such as `linux/amd64`")]
+    NoPlatform,
     #[error("a duration this long cannot be counted")]
     DurationTooLong,
     #[error("not supported yet")]

@@ -9,7 +9,7 @@ use crate::resources::{AMOUNT_MAX, KindId, Resources};
 use crate::settings::Settings;
 use crate::time::Span;
 
-use super::{Invalid, Problem};
+use super::{Invalid, Problem, Rules};
 
 /// A job to be run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -60,6 +60,7 @@ pub struct ShapeSpec {
     /// The service and version of which tasks are replicas, where the caller names them.
     pub service: Option<(String, u64)>,
     pub request: Resources,
+    pub rules: Rules,
 }
 
 impl JobSpec {
@@ -147,7 +148,7 @@ impl GroupSpec {
 
 impl RoleSpec {
     pub fn new(name: impl Into<String>, min: u32, max: u32, request: Resources) -> RoleSpec {
-        let shape = Arc::new(ShapeSpec { service: None, request });
+        let shape = Arc::new(ShapeSpec { request, ..ShapeSpec::default() });
         RoleSpec { name: name.into(), min, max, shape, duration: None }
     }
 
@@ -164,6 +165,7 @@ impl RoleSpec {
             problems.extend(check_length(&format!("{field}.service"), service, length));
         }
         note_amounts(&format!("{field}.request"), &self.shape.request, settings, problems);
+        self.shape.rules.note_problems(field, length, problems);
     }
 }
 

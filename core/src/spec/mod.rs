@@ -1,9 +1,13 @@
 //! What callers hand in: jobs and nodes, as validated values.
 
+mod facts;
 mod invalid;
 mod job;
 mod node;
+mod rules;
 
+pub use facts::NodeFacts;
 pub use invalid::{Invalid, Problem};
 pub use job::{GroupSpec, JobSpec, RoleSpec, ShapeSpec, Start};
 pub use node::{Availability, Condition, Liveness, NodePatch, NodeSpec};
+pub use rules::{Filter, Platform, Rules};

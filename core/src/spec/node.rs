@@ -7,16 +7,15 @@ use serde::{Deserialize, Serialize};
 use crate::resources::Resources;
 use crate::settings::Settings;
 
-use super::job::{check_count, check_length, note_amounts};
-use super::{Invalid, Problem};
+use super::facts::note_labels;
+use super::job::note_amounts;
+use super::{Invalid, NodeFacts};
 
 /// A node to be added.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NodeSpec {
-    pub name: String,
-    pub pool: String,
+    pub facts: NodeFacts,
     pub capacity: Resources,
-    pub labels: BTreeMap<String, String>,
     pub condition: Condition,
     pub availability: Availability,
     /// Whether the node's agent answers at the moment it is added.
@@ -66,10 +65,8 @@ pub const POOL_DEFAULT: &str = "default";
 impl NodeSpec {
     pub fn new(name: impl Into<String>, capacity: Resources) -> NodeSpec {
         NodeSpec {
-            name: name.into(),
-            pool: POOL_DEFAULT.into(),
+            facts: NodeFacts { name: name.into(), pool: POOL_DEFAULT.into(), ..NodeFacts::default() },
             capacity,
-            labels: BTreeMap::new(),
             condition: Condition::default(),
             availability: Availability::default(),
             liveness: Liveness::default(),
@@ -83,12 +80,7 @@ impl NodeSpec {
     /// Everything that is wrong with the node, in the order of its fields.
     pub fn problems(&self, settings: &Settings) -> Vec<Invalid> {
         let mut problems = Vec::new();
-        if self.name.is_empty() {
-            problems.push(Invalid::new("name", "\"\"", Problem::Empty));
-        }
-        problems.extend(check_length("name", &self.name, settings.limits.name_length));
-        problems.extend(check_length("pool", &self.pool, settings.limits.name_length));
-        note_labels(&self.labels, settings, &mut problems);
+        self.facts.note_problems(settings, &mut problems);
         note_amounts("capacity", &self.capacity, settings, &mut problems);
         problems
     }
@@ -103,7 +95,7 @@ impl NodePatch {
     pub fn problems(&self, settings: &Settings) -> Vec<Invalid> {
         let mut problems = Vec::new();
         if let Some(labels) = &self.labels {
-            note_labels(labels, settings, &mut problems);
+            note_labels("labels", labels, settings, &mut problems);
         }
         if let Some(capacity) = &self.capacity {
             note_amounts("capacity", capacity, settings, &mut problems);
@@ -112,21 +104,11 @@ impl NodePatch {
     }
 }
 
-fn note_labels(labels: &BTreeMap<String, String>, settings: &Settings, problems: &mut Vec<Invalid>) {
-    let limits = &settings.limits;
-    problems.extend(check_count("labels", labels.len(), limits.labels_per_node));
-    for (key, value) in labels {
-        match check_length("labels", key, limits.label_length) {
-            Some(long) => problems.push(long),
-            None => problems.extend(check_length(&format!("labels.{key}"), value, limits.label_length)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::resources::KindId;
+    use crate::spec::Problem;
 
     #[test]
     fn bad_nodes_name_the_field_and_the_problem() {
@@ -134,7 +116,7 @@ mod tests {
         let nameless = NodeSpec::new("", Resources::new()).validate(&settings).expect_err("no name");
         assert_eq!((nameless.field.as_str(), nameless.problem), ("name", Problem::Empty));
         let mut labelled = NodeSpec::new("n", Resources::of(KindId(0), 1_000));
-        labelled.labels.insert("zone".into(), "z".repeat(300));
+        labelled.facts.labels.insert("zone".into(), "z".repeat(300));
         let invalid = labelled.validate(&settings).expect_err("the label is long");
         assert_eq!(invalid.field, "labels.zone");
         assert!(invalid.value.len() < 100, "the value is shortened");

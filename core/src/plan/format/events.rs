@@ -141,7 +141,7 @@ fn read_node(cursor: Cursor<'_>, settings: &mut Settings, names: &Names) -> Opti
             availability: fields.get("availability").and_then(nodes::read_availability),
         };
         let liveness = fields.get("liveness").and_then(nodes::read_liveness);
-        fields.later(&[Later::Absent("pool")]);
+        fields.later(&nodes::LATER_CHANGES);
         fields.later(&nodes::LATER);
         for invalid in patch.problems(settings) {
             fields.log().note_invalid(fields.path(), invalid);

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use crate::constraint::Constraint;
 use crate::document::{Cursor, Fault, FaultKind, Fields, Later, Value};
 use crate::plan::ScenarioJob;
 use crate::resources::{Kinds, Resources};
 use crate::settings::Settings;
-use crate::spec::{GroupSpec, JobSpec, RoleSpec, ShapeSpec, Start};
+use crate::spec::{GroupSpec, JobSpec, Platform, RoleSpec, Rules, ShapeSpec, Start};
 use crate::time::{SECONDS_MAX, Span, Time};
 
 use super::names::Names;
+use super::nodes::read_names;
 
 const JOB_LATER: [Later; 6] = [
     Later::Absent("queue"),
@@ -23,11 +25,9 @@ const JOB_LATER: [Later; 6] = [
 const GROUP_LATER: [Later; 3] =
     [Later::Absent("hops"), Later::Zero("freeze"), Later::Text("on_unsatisfiable", "wait")];
 
-const ROLE_LATER: [Later; 13] = [
-    Later::Empty("constraints"),
+const ROLE_LATER: [Later; 11] = [
     Later::Empty("spread"),
     Later::Empty("ports"),
-    Later::Absent("node"),
     Later::Zero("max_per_node"),
     Later::Absent("initial"),
     Later::False("auxiliary"),
@@ -164,11 +164,39 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
         let service = read_service(fields);
         let longest = Span::from_seconds(SECONDS_MAX).unwrap_or_default();
         let duration = fields.get("duration").and_then(|cursor| cursor.span(Span::ZERO..=longest));
+        let rules = read_rules(fields);
         fields.later(&ROLE_LATER);
         let (min, max) = sizes?;
-        let shape = Arc::new(ShapeSpec { service, request: request? });
+        let shape = Arc::new(ShapeSpec { service, request: request?, rules: rules? });
         Some(RoleSpec { name: name?.to_owned(), min, max, shape, duration })
     })?
+}
+
+/// On which nodes the tasks may run.
+fn read_rules(fields: &Fields<'_>) -> Option<Rules> {
+    let constraints = fields.get("constraints").map_or(Some(Vec::new()), |list| {
+        read_each(list, |item| match Constraint::parse(item.text()?) {
+            Ok(constraint) => Some(constraint),
+            Err(error) => {
+                item.fault(FaultKind::Refused, error.to_string());
+                None
+            }
+        })
+    });
+    let platforms = fields.get("platforms").map_or(Some(Vec::new()), |list| {
+        read_each(list, |item| {
+            let platform = Platform::parse(item.text()?);
+            if platform.is_none() {
+                let expected = "an operating system and an architecture such as `linux/amd64`";
+                item.fault(FaultKind::Refused, expected);
+            }
+            platform
+        })
+    });
+    let plugins = fields.get("plugins").map_or(Some(Vec::new()), read_names);
+    let node = fields.get("node").map(|cursor| cursor.name().map(str::to_owned));
+    let node = node.map_or(Some(None), |name| name.map(Some));
+    Some(Rules { constraints: constraints?, platforms: platforms?, plugins: plugins?, node: node? })
 }
 
 /// The smallest and the largest number of tasks. One given number stands for both, except that

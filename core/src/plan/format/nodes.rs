@@ -5,18 +5,20 @@ use std::collections::BTreeMap;
 use crate::document::{Cursor, FaultKind, Fields, Later, Value};
 use crate::resources::{Kinds, Resources};
 use crate::settings::{Settings, declare_kind};
-use crate::spec::{Availability, Condition, Liveness, NodeSpec};
+use crate::spec::{Availability, Condition, Liveness, NodeFacts, NodeSpec};
 
 use super::names::Names;
 
 /// Fields of a node on which nothing acts yet.
-pub(super) const LATER: [Later; 7] = [
+pub(super) const LATER: [Later; 3] =
+    [Later::Absent("path"), Later::Empty("reserved"), Later::Empty("access")];
+
+/// Fields of a node that cannot be changed yet while it is there.
+pub(super) const LATER_CHANGES: [Later; 5] = [
+    Later::Absent("pool"),
     Later::Absent("os"),
     Later::Absent("arch"),
     Later::Empty("plugins"),
-    Later::Absent("path"),
-    Later::Empty("reserved"),
-    Later::Empty("access"),
     Later::Empty("engine_labels"),
 ];
 
@@ -42,17 +44,17 @@ fn read_entry(
     let count = fields.get("count").map_or(Some(1), |cursor| cursor.whole(1..=limit)).unwrap_or(1);
     let mut node = NodeSpec::new(name.unwrap_or("unnamed"), Resources::new());
     if let Some(pool) = fields.get("pool").and_then(|cursor| cursor.name()) {
-        node.pool = pool.to_owned();
+        node.facts.pool = pool.to_owned();
     }
     if let Some(capacity) = fields.required("capacity", "what the node offers, such as {\"cpu\": 4}") {
         node.capacity = read_capacity(capacity, &mut settings.kinds).unwrap_or_default();
     }
-    node.labels = fields.get("labels").and_then(read_labels).unwrap_or_default();
+    read_facts(fields, &mut node.facts);
     node.condition = fields.get("condition").and_then(read_condition).unwrap_or_default();
     node.availability = fields.get("availability").and_then(read_availability).unwrap_or_default();
     node.liveness = fields.get("liveness").and_then(read_liveness).unwrap_or_default();
     fields.later(&LATER);
-    let longest = NodeSpec { name: name_of(&node.name, count, count - 1), ..node.clone() };
+    let longest = named(&node, count, count - 1);
     for invalid in longest.problems(settings) {
         entry.log().note_invalid(entry.path(), invalid);
     }
@@ -62,16 +64,35 @@ fn read_entry(
     }
     let (Some(_), Some(name_at)) = (name, name_at) else { return };
     for index in 0..count {
-        let name = name_of(&node.name, count, index);
-        if !names.enter(&name, Some(nodes.len()), &name_at) {
+        let node = named(&node, count, index);
+        if !names.enter(&node.facts.name, Some(nodes.len()), &name_at) {
             return;
         }
-        nodes.push(NodeSpec { name, ..node.clone() });
+        nodes.push(node);
     }
 }
 
-fn name_of(name: &str, count: u64, index: u64) -> String {
-    if count == 1 { name.to_owned() } else { format!("{name}-{index}") }
+/// One of so many nodes that are alike but for their names.
+fn named(node: &NodeSpec, count: u64, index: u64) -> NodeSpec {
+    let mut node = node.clone();
+    if count > 1 {
+        node.facts.name = format!("{}-{index}", node.facts.name);
+    }
+    node
+}
+
+fn read_facts(fields: &Fields<'_>, facts: &mut NodeFacts) {
+    let text = |name| fields.get(name).and_then(|cursor| cursor.name()).map(str::to_owned);
+    facts.labels = fields.get("labels").and_then(read_labels).unwrap_or_default();
+    facts.engine_labels = fields.get("engine_labels").and_then(read_labels).unwrap_or_default();
+    (facts.os, facts.arch) = (text("os"), text("arch"));
+    (facts.role, facts.ip) = (text("role"), text("ip"));
+    facts.plugins = fields.get("plugins").and_then(read_names).unwrap_or_default();
+}
+
+/// A list of names.
+pub(super) fn read_names(cursor: Cursor<'_>) -> Option<Vec<String>> {
+    cursor.list(|item| item.name().map(str::to_owned))
 }
 
 /// What a node offers; kinds that are not known yet become known.

@@ -36,7 +36,7 @@ fn nodes_are_counted_out_and_their_kinds_declared() {
             {"name": "m", "pool": "p", "capacity": {"memory": "1Gi"}, "labels": {"zone": "a"},
              "condition": "broken", "availability": "drain", "liveness": "down", "os": null, "plugins": []}]}"#,
     );
-    let names: Vec<&str> = scenario.nodes.iter().map(|node| node.name.as_str()).collect();
+    let names: Vec<&str> = scenario.nodes.iter().map(|node| node.facts.name.as_str()).collect();
     assert_eq!(names, ["n-0", "n-1", "n-2", "m"]);
     assert_eq!(scenario.settings.kinds.id("fpga"), Some(KindId(4)));
     assert_eq!(scenario.nodes[2].capacity.get(KindId(4)), 2_000);
@@ -45,7 +45,7 @@ fn nodes_are_counted_out_and_their_kinds_declared() {
         (last.condition, last.availability, last.liveness),
         (Condition::Broken, Availability::Drain, Liveness::Down)
     );
-    assert_eq!((last.pool.as_str(), last.labels["zone"].as_str()), ("p", "a"));
+    assert_eq!((last.facts.pool.as_str(), last.facts.labels["zone"].as_str()), ("p", "a"));
 }
 
 #[test]

@@ -1,0 +1,71 @@
+//! What is known about a node besides what it offers and whether it takes work.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::settings::Settings;
+
+use super::job::{check_count, check_length};
+use super::{Invalid, Problem};
+
+/// The facts that rules look at. Shared by everybody who knows the node.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct NodeFacts {
+    pub name: String,
+    pub pool: String,
+    pub labels: BTreeMap<String, String>,
+    /// Labels that the node's engine gives it.
+    pub engine_labels: BTreeMap<String, String>,
+    pub os: Option<String>,
+    pub arch: Option<String>,
+    pub role: Option<String>,
+    pub ip: Option<String>,
+    pub plugins: Vec<String>,
+}
+
+/// A node has no more plugins than this.
+const PLUGINS_MAX: u64 = 1_024;
+
+impl NodeFacts {
+    /// Whether the node has the plugin, in any version or in its latest.
+    pub fn has_plugin(&self, plugin: &str) -> bool {
+        let is_it = |known: &String| known == plugin || known.strip_suffix(":latest") == Some(plugin);
+        self.plugins.iter().any(is_it)
+    }
+
+    pub(super) fn note_problems(&self, settings: &Settings, problems: &mut Vec<Invalid>) {
+        let length = settings.limits.name_length;
+        if self.name.is_empty() {
+            problems.push(Invalid::new("name", "\"\"", Problem::Empty));
+        }
+        problems.extend(check_length("name", &self.name, length));
+        problems.extend(check_length("pool", &self.pool, length));
+        let texts = [("os", &self.os), ("arch", &self.arch), ("role", &self.role), ("ip", &self.ip)];
+        for (field, text) in texts {
+            problems.extend(text.as_ref().and_then(|text| check_length(field, text, length)));
+        }
+        note_labels("labels", &self.labels, settings, problems);
+        note_labels("engine_labels", &self.engine_labels, settings, problems);
+        problems.extend(check_count("plugins", self.plugins.len(), PLUGINS_MAX));
+        for (index, plugin) in self.plugins.iter().enumerate() {
+            problems.extend(check_length(&format!("plugins[{index}]"), plugin, length));
+        }
+    }
+}
+
+pub(super) fn note_labels(
+    field: &str,
+    labels: &BTreeMap<String, String>,
+    settings: &Settings,
+    problems: &mut Vec<Invalid>,
+) {
+    let limits = &settings.limits;
+    problems.extend(check_count(field, labels.len(), limits.labels_per_node));
+    for (key, value) in labels {
+        match check_length(field, key, limits.label_length) {
+            Some(long) => problems.push(long),
+            None => problems.extend(check_length(&format!("{field}.{key}"), value, limits.label_length)),
+        }
+    }
+}

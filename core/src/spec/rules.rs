@@ -1,0 +1,179 @@
+//! On which nodes tasks may run, as far as it does not depend on who else runs there.
+
+use serde::{Deserialize, Serialize};
+
+use crate::constraint::{Constraint, Facts};
+
+use super::{Invalid, NodeFacts, Problem};
+
+/// What a node must be for tasks of a role. All of it must hold.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub struct Rules {
+    pub constraints: Vec<Constraint>,
+    /// The node must be one of these; none at all means any.
+    pub platforms: Vec<Platform>,
+    /// The node must have every one of these.
+    pub plugins: Vec<String>,
+    /// The tasks run on the node of this name or not at all.
+    pub node: Option<String>,
+}
+
+/// An operating system and an architecture; what is not given may be any.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub struct Platform {
+    pub os: Option<String>,
+    pub arch: Option<String>,
+}
+
+/// What can rule a node out, in the order in which it is looked at.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+#[serde(rename_all = "snake_case")]
+pub enum Filter {
+    /// Condition, availability and liveness.
+    Ready,
+    Resources,
+    Plugins,
+    Constraints,
+    Platform,
+    /// The task is for another node.
+    Node,
+}
+
+/// More of any one thing than this is refused.
+const RULES_MAX: usize = 64;
+
+/// One name for each architecture.
+fn plain_name(arch: &str) -> &str {
+    match arch {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+impl Platform {
+    /// From `os/arch`; either may be left empty or be `*`.
+    pub fn parse(text: &str) -> Option<Platform> {
+        let (os, arch) = text.split_once('/')?;
+        let given = |part: &str| (!part.is_empty() && part != "*").then(|| part.to_owned());
+        (!arch.contains('/')).then(|| Platform { os: given(os), arch: given(arch) })
+    }
+
+    fn allows(&self, facts: &NodeFacts) -> bool {
+        let same = |wanted: &Option<String>, found: &Option<String>| match (wanted, found) {
+            (None, _) => true,
+            (Some(wanted), found) => found.as_deref().map(plain_name) == Some(plain_name(wanted)),
+        };
+        same(&self.os, &facts.os) && same(&self.arch, &facts.arch)
+    }
+}
+
+impl Rules {
+    /// Whether every node will do.
+    pub fn is_empty(&self) -> bool {
+        *self == Rules::default()
+    }
+
+    pub fn allow(&self, facts: &NodeFacts) -> bool {
+        self.failures(facts).next().is_none()
+    }
+
+    /// Everything that rules this node out, in the order of the filters.
+    pub fn failures<'a>(&'a self, facts: &'a NodeFacts) -> impl Iterator<Item = Filter> + 'a {
+        let plugins = || self.plugins.iter().all(|plugin| facts.has_plugin(plugin));
+        let constraints = || self.constraints.iter().all(|constraint| constraint.holds(facts));
+        let platform =
+            || self.platforms.is_empty() || self.platforms.iter().any(|platform| platform.allows(facts));
+        let node = || self.node.as_ref().is_none_or(|node| *node == facts.name);
+        let verdicts = [
+            (Filter::Plugins, plugins()),
+            (Filter::Constraints, constraints()),
+            (Filter::Platform, platform()),
+            (Filter::Node, node()),
+        ];
+        verdicts.into_iter().filter(|(_, holds)| !holds).map(|(filter, _)| filter)
+    }
+
+    pub(super) fn note_problems(&self, field: &str, name_length: u64, problems: &mut Vec<Invalid>) {
+        let counts = [
+            ("constraints", self.constraints.len()),
+            ("platforms", self.platforms.len()),
+            ("plugins", self.plugins.len()),
+        ];
+        for (name, count) in counts.into_iter().filter(|(_, count)| *count > RULES_MAX) {
+            let problem = Problem::TooMany { limit: RULES_MAX as u64 };
+            problems.push(Invalid::new(format!("{field}.{name}"), count, problem));
+        }
+        for (index, plugin) in self.plugins.iter().enumerate() {
+            let field = format!("{field}.plugins[{index}]");
+            problems.extend(super::job::check_length(&field, plugin, name_length));
+        }
+        if let Some(node) = &self.node {
+            problems.extend(super::job::check_length(&format!("{field}.node"), node, name_length));
+        }
+    }
+}
+
+impl Facts for NodeFacts {
+    fn fact(&self, key: &crate::constraint::Key) -> Option<&str> {
+        use crate::constraint::Key;
+        match key {
+            Key::Id | Key::Hostname => Some(&self.name),
+            Key::Ip => self.ip.as_deref(),
+            Key::Role => self.role.as_deref(),
+            Key::Pool => Some(&self.pool),
+            Key::Os => self.os.as_deref(),
+            Key::Arch => self.arch.as_deref(),
+            Key::NodeLabel(name) => self.labels.get(name).map(String::as_str),
+            Key::EngineLabel(name) => self.engine_labels.get(name).map(String::as_str),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(os: &str, arch: &str) -> NodeFacts {
+        let (os, arch) = (Some(os.to_owned()), Some(arch.to_owned()));
+        NodeFacts { name: "n".into(), os, arch, plugins: vec!["net:latest".into()], ..NodeFacts::default() }
+    }
+
+    #[test]
+    fn platforms_know_two_names_of_an_architecture_and_mind_the_case() {
+        let cases = [
+            ("linux/amd64", "linux", "x86_64", true),
+            ("linux/aarch64", "linux", "arm64", true),
+            ("/x86_64", "windows", "amd64", true),
+            ("linux/", "linux", "sparc", true),
+            ("*/*", "plan9", "mips", true),
+            ("linux/amd64", "linux", "arm64", false),
+            ("Linux/amd64", "linux", "amd64", false),
+        ];
+        for (wanted, os, arch, holds) in cases {
+            let platforms = vec![Platform::parse(wanted).expect("a platform")];
+            let rules = Rules { platforms, ..Rules::default() };
+            assert_eq!(rules.allow(&facts(os, arch)), holds, "{wanted} on {os}/{arch}");
+        }
+        let any = Platform::default();
+        let known = Platform { os: Some("linux".into()), ..Platform::default() };
+        let nothing_known = NodeFacts::default();
+        assert!(any.allows(&nothing_known) && !known.allows(&nothing_known));
+        assert_eq!((Platform::parse("linux"), Platform::parse("a/b/c")), (None, None));
+    }
+
+    #[test]
+    fn every_reason_is_named_and_plugins_may_carry_a_tag() {
+        let rules = Rules {
+            constraints: vec![Constraint::parse("node.labels.zone == a").expect("a constraint")],
+            platforms: vec![Platform::parse("linux/arm64").expect("a platform")],
+            plugins: vec!["net".into()],
+            node: Some("other".into()),
+        };
+        let failures: Vec<Filter> = rules.failures(&facts("linux", "amd64")).collect();
+        assert_eq!(failures, [Filter::Constraints, Filter::Platform, Filter::Node]);
+        let missing = Rules { plugins: vec!["gone".into()], ..Rules::default() };
+        assert_eq!(missing.failures(&facts("linux", "amd64")).collect::<Vec<_>>(), [Filter::Plugins]);
+    }
+}
