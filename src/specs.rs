@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_core::constraint::Constraint;
+use plimsoll_core::constraint::{Constraint, Key};
 use plimsoll_core::quantity::QuantityError;
 use plimsoll_core::resources::Resources;
 use plimsoll_core::settings::Settings;
 use plimsoll_core::spec::{
-    self, Availability, Condition, Invalid, Platform, Problem, Rules, ShapeSpec, Start,
+    self, Availability, Condition, HostPort, Invalid, Platform, Problem, Rules, ShapeSpec, Start,
 };
 use plimsoll_core::time::Span;
 
@@ -81,6 +81,14 @@ pub struct RoleSpec {
     pub plugins: Vec<String>,
     /// The only node on which the tasks may run.
     pub node: Option<String>,
+    /// Facts such as `node.labels.rack` over which the tasks of the service are spread, level by level.
+    pub spread: Vec<String>,
+    /// Ports of the node that each task needs for itself, such as `80/tcp`.
+    pub ports: Vec<String>,
+    /// So many tasks of the service at most on one node; 0 for no limit.
+    pub max_per_node: u32,
+    /// Each task takes its whole node.
+    pub exclusive: bool,
 }
 
 impl JobSpec {
@@ -214,6 +222,41 @@ impl RoleSpec {
         self
     }
 
+    /// Says of which service and version the tasks are replicas: they are spread over the nodes.
+    #[must_use]
+    pub fn service(mut self, service: impl Into<String>, version: u64) -> RoleSpec {
+        self.service = Some((service.into(), version));
+        self
+    }
+
+    /// Spreads the tasks of the service over the values of this fact, below those given before.
+    #[must_use]
+    pub fn spread(mut self, fact: impl Into<String>) -> RoleSpec {
+        self.spread.push(fact.into());
+        self
+    }
+
+    /// Adds a port of the node that each task needs for itself.
+    #[must_use]
+    pub fn port(mut self, port: impl Into<String>) -> RoleSpec {
+        self.ports.push(port.into());
+        self
+    }
+
+    /// Lets at most so many tasks of the service run on one node.
+    #[must_use]
+    pub fn max_per_node(mut self, tasks: u32) -> RoleSpec {
+        self.max_per_node = tasks;
+        self
+    }
+
+    /// Gives each task a whole node.
+    #[must_use]
+    pub fn exclusive(mut self) -> RoleSpec {
+        self.exclusive = true;
+        self
+    }
+
     fn rules(&self, field: &str) -> Result<Rules, Invalid> {
         let constraint = |(index, text): (usize, &String)| {
             Constraint::parse(text).map_err(|error| {
@@ -221,13 +264,9 @@ impl RoleSpec {
                 Invalid::new(format!("{field}.constraints[{index}]"), text, problem)
             })
         };
-        let platform = |(index, text): (usize, &String)| {
-            let place = || format!("{field}.platforms[{index}]");
-            Platform::parse(text).ok_or_else(|| Invalid::new(place(), text, Problem::NoPlatform))
-        };
         Ok(Rules {
             constraints: self.constraints.iter().enumerate().map(constraint).collect::<Result<_, _>>()?,
-            platforms: self.platforms.iter().enumerate().map(platform).collect::<Result<_, _>>()?,
+            platforms: parsed(field, "platforms", &self.platforms, Platform::parse, &Problem::NoPlatform)?,
             plugins: self.plugins.clone(),
             node: self.node.clone(),
         })
@@ -241,13 +280,36 @@ impl RoleSpec {
             name: self.name.clone(),
             min,
             max: self.tasks,
-            shape: Arc::new(ShapeSpec { service: self.service.clone(), request, rules }),
+            shape: Arc::new(ShapeSpec {
+                service: self.service.clone(),
+                request,
+                rules,
+                spread: parsed(field, "spread", &self.spread, Key::parse, &Problem::NoFact)?,
+                ports: parsed(field, "ports", &self.ports, HostPort::parse, &Problem::NoPort)?,
+                max_per_node: self.max_per_node,
+                exclusive: self.exclusive,
+            }),
             duration: self
                 .duration
                 .map(|duration| span(&format!("{field}.duration"), duration))
                 .transpose()?,
         })
     }
+}
+
+/// Texts that all mean something; the first that does not is named.
+fn parsed<T>(
+    field: &str,
+    name: &str,
+    texts: &[String],
+    parse: impl Fn(&str) -> Option<T>,
+    problem: &Problem,
+) -> Result<Vec<T>, Invalid> {
+    let one = |(index, text): (usize, &String)| {
+        let invalid = || Invalid::new(format!("{field}.{name}[{index}]"), text, problem.clone());
+        parse(text).ok_or_else(invalid)
+    };
+    texts.iter().enumerate().map(one).collect()
 }
 
 fn span(field: &str, duration: Duration) -> Result<Span, Invalid> {

@@ -25,7 +25,7 @@ use crate::slice::Slice;
 use crate::snapshot::{self, SnapshotResult};
 
 /// Commands taken off the lane before others on this thread have their turn.
-const SLICE_MAX: usize = 512;
+const SLICE_MAX: usize = 256;
 
 /// The bell: there is something on the lane.
 #[derive(Message)]

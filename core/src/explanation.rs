@@ -61,6 +61,8 @@ pub struct NoRoom {
     pub too_small: u64,
     /// Nodes that lack room now, by the resource of which they lack most.
     pub lacking: Vec<(String, u64)>,
+    /// Nodes that have room but keep it from this task: a port in use, replicas enough, somebody alone.
+    pub occupied: Vec<(Filter, u64)>,
     /// For an atomic group: how many of its tasks would find room now.
     pub placeable: u64,
     /// What each filter rules out, each counted for itself, in the order of the filters.
@@ -164,6 +166,13 @@ impl fmt::Display for NoRoom {
         for (kind, count) in &self.lacking {
             parts.push(format!("{count} lack {kind}"));
         }
+        for (filter, count) in &self.occupied {
+            parts.push(match filter {
+                Filter::Ports => format!("{count} have a port in use"),
+                Filter::Replicas => format!("{count} have as many replicas as allowed"),
+                _ => format!("{count} would have to be shared with others"),
+            });
+        }
         if self.placeable > 0 {
             parts.push(format!("room for {} of them", self.placeable));
         }
@@ -187,6 +196,9 @@ impl fmt::Display for Nearest {
             Nearest::Suitable { node, filter } => match filter {
                 Filter::Plugins => write!(f, "node {node} if it had the plugins"),
                 Filter::Platform => write!(f, "node {node} if it had the platform"),
+                Filter::Ports => write!(f, "node {node} once its port is free"),
+                Filter::Replicas => write!(f, "node {node} once a replica there has ended"),
+                Filter::Exclusive => write!(f, "node {node} once nobody else is there"),
                 _ => write!(f, "node {node} if it satisfied the constraints"),
             },
             Nearest::NamedNode { node } => write!(f, "a node named {node}"),

@@ -14,19 +14,7 @@ const JOB: [&str; 6] = ["queue", "band", "priority", "lifetime", "pool", "finish
 
 const GROUP: [&str; 3] = ["hops", "freeze", "on_unsatisfiable"];
 
-const ROLE: [&str; 11] = [
-    "spread",
-    "ports",
-    "max_per_node",
-    "initial",
-    "auxiliary",
-    "guest_of",
-    "exclusive",
-    "snapshot",
-    "task_key",
-    "retries",
-    "on_preempt",
-];
+const ROLE: [&str; 7] = ["initial", "auxiliary", "guest_of", "snapshot", "task_key", "retries", "on_preempt"];
 
 const SETTINGS: [&str; 21] = [
     "classes",

@@ -73,9 +73,7 @@ impl ClusterState {
         if mutation::active(Mutation::SkipVersionCheck) {
             return true;
         }
-        node.version == placement.version
-            && (adopted || (node.takes_work() && !node.deficit() && shape.rules.allow(&node.facts)))
-            && node.has_room_for(&shape.request)
+        node.version == placement.version && (adopted || node.admits(shape)) && node.has_room_for(shape)
     }
 }
 

@@ -45,6 +45,7 @@ impl ClusterState {
         if mutation::active(Mutation::ChargeTwice) {
             node.used += &shape.request;
         }
+        node.company.join(&shape);
         node.phases[Phase::Scheduled as usize] += 1;
         self.on_node.push(&mut node.attempts, attempt.slot.0);
         let phase = Phase::Scheduled;
@@ -57,6 +58,7 @@ impl ClusterState {
         let live = self.live[slot.index()].take().expect("only live attempts are taken out");
         let node = self.nodes[live.node.index()].as_mut().expect("a node outlives its attempts");
         node.used -= &live.shape.request;
+        node.company.leave(&live.shape);
         node.phases[live.phase as usize] -= 1;
         self.on_node.remove(&mut node.attempts, slot.0);
         live

@@ -8,7 +8,7 @@ use crate::collections::Chain;
 use crate::messages::NodeView;
 use crate::outcome::Phase;
 use crate::resources::Resources;
-use crate::spec::{Availability, Condition, Liveness, NodeFacts, NodePatch, NodeSpec};
+use crate::spec::{Availability, Company, Condition, Liveness, NodeFacts, NodePatch, NodeSpec, ShapeSpec};
 use crate::time::Time;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -24,6 +24,8 @@ pub struct Node {
     pub version: u64,
     /// The sum of what the live attempts hold.
     pub used: Resources,
+    /// Who is here, as far as newcomers mind.
+    pub company: Company,
     /// When a suspect node is given up.
     pub(super) down_at: Time,
     /// The sweep that a returned node has to confirm before it takes work.
@@ -57,6 +59,7 @@ impl Node {
             session: 0,
             version: 0,
             used: Resources::new(),
+            company: Company::default(),
             down_at,
             sweep: None,
             attempts: Chain::default(),
@@ -83,9 +86,14 @@ impl Node {
         !self.used.fits_in(&self.capacity)
     }
 
+    /// Whether a new task of this shape may come here, room apart.
+    pub fn admits(&self, shape: &ShapeSpec) -> bool {
+        self.takes_work() && !self.deficit() && shape.rules.allow(&self.facts) && self.company.admits(shape)
+    }
+
     /// Whether every requested amount is free.
-    pub fn has_room_for(&self, request: &Resources) -> bool {
-        request.iter().all(|(kind, amount)| amount <= self.capacity.get(kind) - self.used.get(kind))
+    pub fn has_room_for(&self, shape: &ShapeSpec) -> bool {
+        shape.request.iter().all(|(kind, amount)| amount <= self.capacity.get(kind) - self.used.get(kind))
     }
 
     /// Live attempts on the node.

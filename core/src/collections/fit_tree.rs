@@ -100,12 +100,17 @@ impl<K: Copy + Ord> FitTree<K> {
     /// The present entry with the smallest (key, index) whose vector is at least `wanted` in every
     /// component. Components beyond the end of `wanted` are not looked at.
     pub fn first_fit(&self, wanted: &[i64]) -> Option<usize> {
+        self.first_fit_where(wanted, |_| true)
+    }
+
+    /// The same among the entries that `accept` takes. What it does not take costs a look each.
+    pub fn first_fit_where(&self, wanted: &[i64], accept: impl Fn(usize) -> bool) -> Option<usize> {
         assert!(wanted.len() <= self.width, "the tree is as wide as the widest question");
         if self.keys[1] == self.absent || !self.has_room(1, wanted) {
             return None;
         }
         let mut best: Option<(K, usize)> = None;
-        self.search(1, wanted, &mut best);
+        self.search(1, wanted, &accept, &mut best);
         best.map(|(_, leaf)| leaf - self.leaves)
     }
 
@@ -169,9 +174,17 @@ impl<K: Copy + Ord> FitTree<K> {
         Swept { absent: self.absent, key: &mut self.keys[leaf], vector }
     }
 
-    fn search(&self, node: usize, wanted: &[i64], best: &mut Option<(K, usize)>) {
+    fn search(
+        &self,
+        node: usize,
+        wanted: &[i64],
+        accept: &impl Fn(usize) -> bool,
+        best: &mut Option<(K, usize)>,
+    ) {
         if node >= self.leaves {
-            *best = Some((self.keys[node], node));
+            if accept(node - self.leaves) {
+                *best = Some((self.keys[node], node));
+            }
             return;
         }
         let (left, right) = (2 * node, 2 * node + 1);
@@ -187,7 +200,7 @@ impl<K: Copy + Ord> FitTree<K> {
                 Some((best_key, leaf)) => key < best_key || (key == best_key && self.is_left_of(child, leaf)),
             };
             if can_win && self.has_room(child, wanted) {
-                self.search(child, wanted, best);
+                self.search(child, wanted, accept, best);
             }
         }
     }

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// One fact about a node.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Key {
     /// `node.id`
@@ -41,7 +43,7 @@ const ENGINE_LABELS: &str = "engine.labels.";
 
 impl Key {
     /// The key with this name. Prefixes are read without regard to case, names of labels with it.
-    pub(super) fn parse(text: &str) -> Option<Key> {
+    pub fn parse(text: &str) -> Option<Key> {
         let named = [Key::Id, Key::Hostname, Key::Ip, Key::Role, Key::Pool, Key::Os, Key::Arch];
         if let Some(key) = named.into_iter().find(|key| text.eq_ignore_ascii_case(key.name())) {
             return Some(key);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::id::{GroupId, JobId, NodeId, TaskId};
 use crate::machine::{Broken, promise};
 use crate::resources::{KindId, Resources};
-use crate::spec::Start;
+use crate::spec::{Company, Start};
 
 use super::nodes::NodeEntry;
 use super::shapes::{Place, ShapeId, ShapeKey};
@@ -32,14 +32,14 @@ impl Scheduler {
     fn check_nodes(&self) -> Result<(), Broken> {
         let mut chained = 0;
         for (id, node) in self.nodes.iter() {
-            let (mut free, mut tasks) = (node.view.capacity.clone(), 0);
+            let (mut free, mut company) = (node.view.capacity.clone(), Company::default());
             for live in self.live.on_node(node.attempts) {
                 promise!(1, live.node == Some(id), "{} is chained to a wrong node", live.attempt);
                 free -= self.request_of(live.attempt.task);
-                tasks += 1;
+                company.join(self.shape_of(live.attempt.task));
             }
-            chained += tasks;
-            promise!(1, tasks == node.tasks, "{id} counts {} tasks of {tasks}", node.tasks);
+            chained += company.tasks;
+            promise!(1, company == node.company, "{id} has {company:?}, the view says {:?}", node.company);
             promise!(1, free == node.free, "{id} has {free:?} free, the view says {:?}", node.free);
         }
         let on_nodes = self.live.iter().filter(|live| live.node.is_some()).count();
@@ -95,11 +95,8 @@ impl Scheduler {
         let blocked = self.shapes.iter().filter(|(_, shape)| shape.place == Place::Indexed);
         for (_, shape) in blocked.filter(|(_, shape)| shape.window.is_none()) {
             if let ShapeKey::Task(spec) = &shape.key {
-                let would_do = |node: &NodeEntry| {
-                    node.takes_work()
-                        && spec.rules.allow(&node.view.facts)
-                        && spec.request.fits_in(&node.free)
-                };
+                let would_do =
+                    |node: &NodeEntry| spec.rules.allow(&node.view.facts) && node.has_room_for(spec);
                 let node = self.nodes.iter().find(|(_, node)| would_do(node)).map(|(id, _)| id);
                 promise!(5, node.is_none(), "{spec:?} waits although it fits on {node:?}");
             }

@@ -27,7 +27,11 @@ fn failures(shape: &ShapeSpec, node: &NodeEntry) -> Vec<Filter> {
     // A node in deficit takes nothing at all until that is over.
     let room = node.free.has_negative() || !shape.request.fits_in(&node.free);
     let room = room.then_some(Filter::Resources);
-    ready.into_iter().chain(room).chain(shape.rules.failures(&node.view.facts)).collect()
+    let company = node.company.objections(shape);
+    let mut failures: Vec<Filter> =
+        ready.into_iter().chain(room).chain(shape.rules.failures(&node.view.facts)).chain(company).collect();
+    failures.sort_unstable();
+    failures
 }
 
 fn count(counts: &mut Vec<(Filter, u64)>, filter: Filter) {
@@ -157,10 +161,12 @@ impl Scheduler {
                 count(&mut room.unsuitable, filter);
             } else if !request.fits_in(&node.view.capacity) {
                 room.too_small += 1;
-            } else if !node.takes_work() {
+            } else if !node.view.open || node.free.has_negative() {
                 room.closed += 1;
             } else if let Some(kind) = most_lacking(request, &node.free) {
                 room.count_lacking(&self.settings.kinds, kind);
+            } else if let Some(filter) = node.company.objections(shape).next() {
+                count(&mut room.occupied, filter);
             }
             let failures = failures(shape, node);
             filters.note(&failures);
@@ -168,6 +174,7 @@ impl Scheduler {
         }
         room.lacking.sort_by(|left, right| (right.1, &left.0).cmp(&(left.1, &right.0)));
         room.unsuitable.sort_unstable();
+        room.occupied.sort_unstable();
         room.filters = filters.counts();
         room.nearest = Some(self.nearest(nearest, shape));
         room

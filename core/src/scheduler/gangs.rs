@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::id::{GroupId, NodeId};
 use crate::resources::Resources;
+use crate::spec::ShapeSpec;
 
 use super::credit;
 use super::nodes::Nodes;
@@ -90,10 +91,9 @@ impl Scheduler {
     fn give_room_back(&mut self, id: GroupId, order: &[usize], nodes: &[NodeId]) {
         let group = groups::find(&self.jobs, id).expect("the caller has seen the group");
         let roles = order.iter().map(|role| &group.roles[*role]);
-        let requests =
-            roles.flat_map(|role| std::iter::repeat_n(&role.spec.request, role.waiting() as usize));
-        for (node, request) in nodes.iter().zip(requests) {
-            self.nodes.give_back(*node, request);
+        let shapes = roles.flat_map(|role| std::iter::repeat_n(&role.spec, role.waiting() as usize));
+        for (node, shape) in nodes.iter().zip(shapes) {
+            self.nodes.give_back(*node, shape);
         }
     }
 
@@ -106,29 +106,32 @@ impl Scheduler {
             .map(|role| &group.roles[*role])
             .map(|role| Demand {
                 scope: self.shapes.get(role.shape).scopes[0],
-                request: &role.spec.request,
+                shape: &role.spec,
                 tasks: role.waiting(),
             })
             .collect();
         let nodes = &mut self.nodes;
-        if demands.iter().any(|demand| nodes.places_at_most(demand.request) < u64::from(demand.tasks)) {
+        if demands.iter().any(|demand| nodes.places_at_most(&demand.shape.request) < u64::from(demand.tasks))
+        {
             return None;
         }
-        take_greedily(nodes, &demands).or_else(|| take_exactly(nodes, &demands))
+        // Who minds the company is placed one after the other: the exact search knows of room only.
+        let minds = demands.iter().any(|demand| demand.shape.minds_company());
+        take_greedily(nodes, &demands).or_else(|| if minds { None } else { take_exactly(nodes, &demands) })
     }
 }
 
 fn take_greedily(nodes: &mut Nodes, demands: &[Demand<'_>]) -> Option<Vec<NodeId>> {
-    let mut taken: Vec<(NodeId, &Resources)> = Vec::new();
+    let mut taken: Vec<(NodeId, &ShapeSpec)> = Vec::new();
     for demand in demands {
         for _ in 0..demand.tasks {
-            match nodes.first_fit(demand.scope, demand.request) {
+            match nodes.first_fit(demand.scope, demand.shape) {
                 Some(node) => {
-                    nodes.take(node, demand.request);
-                    taken.push((node, demand.request));
+                    nodes.take(node, demand.shape);
+                    taken.push((node, demand.shape));
                 }
                 None => {
-                    taken.into_iter().for_each(|(node, request)| nodes.give_back(node, request));
+                    taken.into_iter().for_each(|(node, shape)| nodes.give_back(node, shape));
                     return None;
                 }
             }
@@ -142,7 +145,7 @@ fn take_greedily(nodes: &mut Nodes, demands: &[Demand<'_>]) -> Option<Vec<NodeId
 fn take_exactly(nodes: &mut Nodes, demands: &[Demand<'_>]) -> Option<Vec<NodeId>> {
     let tasks: usize = demands.iter().map(|demand| demand.tasks as usize).sum();
     let candidates: Vec<Vec<NodeId>> =
-        demands.iter().map(|demand| nodes.fits(demand.scope, demand.request, tasks)).collect();
+        demands.iter().map(|demand| nodes.fits(demand.scope, demand.shape, tasks)).collect();
     let scarce: Vec<usize> = (0..demands.len()).filter(|role| candidates[*role].len() < tasks).collect();
     let searched: Vec<(Demand<'_>, &[NodeId])> =
         scarce.iter().map(|role| (demands[*role], candidates[*role].as_slice())).collect();
@@ -151,12 +154,12 @@ fn take_exactly(nodes: &mut Nodes, demands: &[Demand<'_>]) -> Option<Vec<NodeId>
     let mut places: Vec<Vec<NodeId>> = vec![Vec::new(); demands.len()];
     for role in &scarce {
         places[*role] = found.next().expect("every searched role has its places");
-        places[*role].iter().for_each(|node| nodes.take(*node, demands[*role].request));
+        places[*role].iter().for_each(|node| nodes.take(*node, demands[*role].shape));
     }
     for (role, demand) in demands.iter().enumerate().filter(|(role, _)| !scarce.contains(role)) {
         for _ in 0..demand.tasks {
-            let node = nodes.first_fit(demand.scope, demand.request).expect("an untouched node has room");
-            nodes.take(node, demand.request);
+            let node = nodes.first_fit(demand.scope, demand.shape).expect("an untouched node has room");
+            nodes.take(node, demand.shape);
             places[role].push(node);
         }
     }

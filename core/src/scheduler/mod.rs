@@ -21,6 +21,7 @@ mod plan;
 mod queue;
 mod scopes;
 mod shapes;
+mod spread;
 mod windows;
 
 use std::collections::VecDeque;
@@ -40,7 +41,7 @@ use crate::mutation::{self, Mutation};
 use crate::outcome::StopCause;
 use crate::resources::Resources;
 use crate::settings::Settings;
-use crate::spec::Start;
+use crate::spec::{ShapeSpec, Start};
 use crate::time::Time;
 
 pub use check::Startable;
@@ -296,8 +297,12 @@ impl Scheduler {
     }
 
     fn request_of(&self, task: TaskId) -> &Resources {
+        &self.shape_of(task).request
+    }
+
+    fn shape_of(&self, task: TaskId) -> &ShapeSpec {
         let group = self.group(task.group).expect("a group outlives its attempts");
-        &group.roles[usize::from(task.role)].spec.request
+        &group.roles[usize::from(task.role)].spec
     }
 
     fn released(&mut self, released: Released) {
@@ -320,9 +325,9 @@ impl Scheduler {
         group.live_count -= 1;
         self.live.unlink_group(&mut group.live, attempt.slot);
         if let Some(node) = live.node {
-            let request = &group.roles[usize::from(attempt.task.role)].spec.request;
+            let shape = &group.roles[usize::from(attempt.task.role)].spec;
             self.nodes.unlink(node, attempt.slot, &mut self.live);
-            self.nodes.give_back(node, request);
+            self.nodes.give_back(node, shape);
         }
         true
     }

@@ -44,7 +44,7 @@ impl Near {
             filed.order = order;
             self.by_order.insert((order, shape));
         }
-        filed.nodes.push(Reverse((entry.tasks, node)));
+        filed.nodes.push(Reverse((entry.company.tasks, node)));
     }
 
     /// The candidate that is served next: the shape whose head came first, on the node with the
@@ -72,7 +72,7 @@ impl Near {
             let first = self.filed[&shape].nodes.peek();
             let Reverse((tasks, node)) = *first.expect("a shape without nodes is dropped");
             // The node may have changed, and another shape may come before this one by now.
-            let entry = nodes.get(node).filter(|entry| entry.takes_work() && entry.tasks == tasks);
+            let entry = nodes.get(node).filter(|entry| entry.takes_work() && entry.company.tasks == tasks);
             let first = entry.and_then(|entry| shapes.first_touched_by(node, entry, &nodes.scopes));
             if first == Some((order, shape)) {
                 return Some(Candidate { order, shape, node });

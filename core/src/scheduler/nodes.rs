@@ -10,7 +10,7 @@ use crate::collections::{Chain, FitTree};
 use crate::id::{NodeId, Slot};
 use crate::messages::NodeView;
 use crate::resources::{KindId, Resources};
-use crate::spec::Rules;
+use crate::spec::{Company, ShapeSpec};
 
 use super::live::LiveTable;
 use super::scopes::{EVERYWHERE, ScopeId, Scopes};
@@ -34,7 +34,7 @@ pub(super) struct NodeEntry {
     pub(super) view: NodeView,
     /// Capacity minus everything charged, also what is still on its way to the ledger.
     pub(super) free: Resources,
-    pub(super) tasks: u32,
+    pub(super) company: Company,
     pub(super) attempts: Chain,
 }
 
@@ -45,7 +45,12 @@ fn empty_index() -> FitTree<u64> {
 impl NodeEntry {
     /// Whether new work may be put here, room permitting. A deficit of any kind closes the node.
     pub(super) fn takes_work(&self) -> bool {
-        self.view.open && !self.free.has_negative()
+        self.view.open && !self.free.has_negative() && !self.company.is_closed()
+    }
+
+    /// Whether a task of this shape may be put here now, rules apart.
+    pub(super) fn has_room_for(&self, shape: &ShapeSpec) -> bool {
+        self.takes_work() && shape.request.fits_in(&self.free) && self.company.admits(shape)
     }
 }
 
@@ -71,9 +76,9 @@ impl Nodes {
         self.scopes.rebuild(&self.entries);
     }
 
-    /// The scope of these rules; it is to be released once.
-    pub(super) fn intern_scope(&mut self, rules: &Rules) -> ScopeId {
-        self.scopes.intern(rules, &self.entries)
+    /// The scope of this shape; it is to be released once.
+    pub(super) fn intern_scope(&mut self, shape: &ShapeSpec) -> ScopeId {
+        self.scopes.intern(shape, &self.entries)
     }
 
     pub(super) fn get(&self, id: NodeId) -> Option<&NodeEntry> {
@@ -100,7 +105,8 @@ impl Nodes {
             }
             vacant => {
                 let free = view.capacity.clone();
-                *vacant = Some(NodeEntry { view, free, tasks: 0, attempts: Chain::default() });
+                *vacant =
+                    Some(NodeEntry { view, free, company: Company::default(), attempts: Chain::default() });
             }
         }
         self.enter(id);
@@ -122,18 +128,18 @@ impl Nodes {
     }
 
     /// Takes room on a node for one task.
-    pub(super) fn take(&mut self, id: NodeId, request: &Resources) {
+    pub(super) fn take(&mut self, id: NodeId, shape: &ShapeSpec) {
         self.change(id, |entry| {
-            entry.free -= request;
-            entry.tasks += 1;
+            entry.free -= &shape.request;
+            entry.company.join(shape);
         });
     }
 
     /// Gives back the room of one task.
-    pub(super) fn give_back(&mut self, id: NodeId, request: &Resources) {
+    pub(super) fn give_back(&mut self, id: NodeId, shape: &ShapeSpec) {
         self.change(id, |entry| {
-            entry.free += request;
-            entry.tasks -= 1;
+            entry.free += &shape.request;
+            entry.company.leave(shape);
         });
     }
 
@@ -142,19 +148,20 @@ impl Nodes {
     pub(super) fn take_level(
         &mut self,
         first: NodeId,
-        request: &Resources,
+        shape: &ShapeSpec,
         most: u32,
         mut bind: impl FnMut(NodeId, &mut NodeEntry),
     ) -> u32 {
-        let tasks = self.get(first).expect("the index named it").tasks;
+        let request = &shape.request;
+        let tasks = self.get(first).expect("the index named it").company.tasks;
         let (mut taken, nodes) = (0, self.entries.len());
         self.index.sweep(request.amounts(), key(NodeId(0), tasks + 1), |index, mut place| {
             let id = NodeId(index as u32);
             let entry = self.entries[index].as_mut().expect("the index named it");
             entry.free -= request;
-            entry.tasks += 1;
+            entry.company.join(shape);
             // What fits leaves nothing negative behind: the node stays in the index.
-            place.set(key(id, entry.tasks), entry.free.amounts());
+            place.set(key(id, entry.company.tasks), entry.free.amounts());
             bind(id, entry);
             self.scopes.note(id, nodes);
             taken += 1;
@@ -174,21 +181,28 @@ impl Nodes {
         live.unlink_node(&mut entry.attempts, slot);
     }
 
-    /// The node of the scope with the fewest tasks that has room for this; ties go to the smaller id.
-    pub(super) fn first_fit(&mut self, scope: ScopeId, request: &Resources) -> Option<NodeId> {
+    /// The node of the scope that comes first for this shape among those with room: the one with the
+    /// fewest tasks of its service where that counts, then the fewest tasks, then the smaller id.
+    pub(super) fn first_fit(&mut self, scope: ScopeId, shape: &ShapeSpec) -> Option<NodeId> {
+        let wanted = shape.request.amounts();
         if scope == EVERYWHERE {
-            return self.index.first_fit(request.amounts()).map(|index| NodeId(index as u32));
+            let entries = &self.entries;
+            let admits = |index: usize| {
+                !shape.minds_company()
+                    || entries[index].as_ref().is_some_and(|entry| entry.company.admits(shape))
+            };
+            return self.index.first_fit_where(wanted, admits).map(|index| NodeId(index as u32));
         }
-        self.scopes.first_fit(scope, request, &self.entries, &self.names, self.index.width())
+        self.scopes.first_fit(scope, shape, &self.entries, &self.names, self.index.width())
     }
 
     /// Up to `most` nodes of the scope that have room for this, by id.
-    pub(super) fn fits(&mut self, scope: ScopeId, request: &Resources, most: usize) -> Vec<NodeId> {
+    pub(super) fn fits(&mut self, scope: ScopeId, shape: &ShapeSpec, most: usize) -> Vec<NodeId> {
         if scope == EVERYWHERE {
-            let found = self.index.fits(request.amounts(), most);
+            let found = self.index.fits(shape.request.amounts(), most);
             return found.into_iter().map(|index| NodeId(index as u32)).collect();
         }
-        self.scopes.fits(scope, request, most, &self.entries, &self.names, self.index.width())
+        self.scopes.fits(scope, shape, most, &self.entries, &self.names, self.index.width())
     }
 
     /// Whether a node is there by this name.
@@ -218,7 +232,7 @@ impl Nodes {
         change(entry);
         if entry.takes_work() {
             add(&mut self.open_free, &entry.free, 1);
-            self.index.set(id.index(), key(id, entry.tasks), entry.free.amounts());
+            self.index.set(id.index(), key(id, entry.company.tasks), entry.free.amounts());
         } else if was_indexed {
             self.index.remove(id.index());
         }
@@ -229,7 +243,7 @@ impl Nodes {
         let Some(entry) = self.entries[id.index()].as_ref() else { return };
         if entry.takes_work() {
             add(&mut self.open_free, &entry.free, 1);
-            self.index.set(id.index(), key(id, entry.tasks), entry.free.amounts());
+            self.index.set(id.index(), key(id, entry.company.tasks), entry.free.amounts());
         }
     }
 

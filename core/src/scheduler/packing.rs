@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::id::NodeId;
 use crate::resources::Resources;
+use crate::spec::ShapeSpec;
 
 use super::scopes::ScopeId;
 
@@ -14,7 +15,7 @@ use super::scopes::ScopeId;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demand<'a> {
     pub(super) scope: ScopeId,
-    pub(super) request: &'a Resources,
+    pub(super) shape: &'a ShapeSpec,
     pub(super) tasks: u32,
 }
 
@@ -71,16 +72,17 @@ impl Search<'_> {
             return self.place(role + 1, 0, next);
         }
         let room = candidates[candidate..].iter();
-        let room: u64 = room.map(|node| demand.request.copies_in(&self.free[node], u64::from(left))).sum();
+        let room: u64 =
+            room.map(|node| demand.shape.request.copies_in(&self.free[node], u64::from(left))).sum();
         if room < u64::from(left) || self.steps > STEPS_MAX {
             return false;
         }
         let node = candidates[candidate];
-        let most = demand.request.copies_in(&self.free[&node], u64::from(left)) as u32;
+        let most = demand.shape.request.copies_in(&self.free[&node], u64::from(left)) as u32;
         let before = self.free[&node].clone();
         let placed = self.places[role].len();
         for count in (0..=most).rev() {
-            self.free.insert(node, without_copies(&before, demand.request, u64::from(count)));
+            self.free.insert(node, without_copies(&before, &demand.shape.request, u64::from(count)));
             self.places[role].truncate(placed);
             self.places[role].push((node, count));
             if self.place(role, candidate + 1, left - count) {
@@ -108,14 +110,17 @@ mod tests {
         let mut both = Resources::of(cpu, 1);
         both.set(gpu, 1);
         let plain = Resources::of(cpu, 1);
+        let shape = |request: &Resources| ShapeSpec { request: request.clone(), ..ShapeSpec::default() };
+        let (plain_task, both_task) = (shape(&plain), shape(&both));
         let (any, only) = ([NodeId(0), NodeId(1)], [NodeId(0)]);
         let demands = [
-            (Demand { scope: EVERYWHERE, request: &plain, tasks: 1 }, any.as_slice()),
-            (Demand { scope: EVERYWHERE, request: &both, tasks: 1 }, only.as_slice()),
+            (Demand { scope: EVERYWHERE, shape: &plain_task, tasks: 1 }, any.as_slice()),
+            (Demand { scope: EVERYWHERE, shape: &both_task, tasks: 1 }, only.as_slice()),
         ];
         let free_on = |node: NodeId| if node == NodeId(0) { both.clone() } else { plain.clone() };
         assert_eq!(pack(&demands, free_on), Some(vec![vec![NodeId(1)], vec![NodeId(0)]]));
-        let twice = [demands[1], (Demand { scope: EVERYWHERE, request: &both, tasks: 1 }, only.as_slice())];
+        let twice =
+            [demands[1], (Demand { scope: EVERYWHERE, shape: &both_task, tasks: 1 }, only.as_slice())];
         assert_eq!(pack(&twice, free_on), None);
     }
 
@@ -123,7 +128,8 @@ mod tests {
     fn the_search_is_bounded() {
         let request = Resources::of(KindId(1), 1);
         let nodes: Vec<NodeId> = (0..=CANDIDATES_MAX as u32).map(NodeId).collect();
-        let demand = Demand { scope: EVERYWHERE, request: &request, tasks: 1 };
+        let shape = ShapeSpec { request: request.clone(), ..ShapeSpec::default() };
+        let demand = Demand { scope: EVERYWHERE, shape: &shape, tasks: 1 };
         assert_eq!(pack(&[(demand, &nodes)], |_| request.clone()), None);
     }
 }

@@ -183,22 +183,23 @@ impl Scheduler {
         let shape = self.shapes.get_mut(group.roles[role].shape);
         let (scope, queue) = (shape.scopes[0], &mut shape.queue);
         while group.roles[role].queued > 0 && turn.left() > 0 {
-            let Some(first) = self.nodes.first_fit(scope, &spec.request) else { return Served::NoRoom };
+            let Some(first) = self.nodes.first_fit(scope, &spec) else { return Served::NoRoom };
             // Credit is asked for before a place is taken, so where it counts, one by one.
             let most = if self.credit.is_some() { 1 } else { group.roles[role].queued.min(turn.left()) };
-            let most = if scope == EVERYWHERE { most } else { 1 };
+            let level = scope == EVERYWHERE && !spec.minds_company();
+            let most = if level { most } else { 1 };
             if !credit::spend(&mut self.credit, u64::from(most)) {
                 return Served::NoCredit;
             }
-            if scope == EVERYWHERE {
-                let placed = self.nodes.take_level(first, &spec.request, most, |node, on| {
+            if level {
+                let placed = self.nodes.take_level(first, &spec, most, |node, on| {
                     let (index, number) = group.roles[role].take_queued();
                     bind_on(&mut self.live, on, group, Bind { entry, index, number, node }, turn);
                 });
                 queue.tasks -= u64::from(placed);
             } else {
                 let (index, number) = group.roles[role].take_queued();
-                self.nodes.take(first, &spec.request);
+                self.nodes.take(first, &spec);
                 let one = Bind { entry, index, number, node: first };
                 bind(&mut self.live, &mut self.nodes, group, one, turn);
                 queue.tasks -= 1;
@@ -226,7 +227,7 @@ impl Scheduler {
         let role = &mut group.roles[usize::from(entry.role)];
         turn.continue_part(entry, &role.spec);
         let (index, number) = role.take_queued();
-        self.nodes.take(node, &role.spec.request);
+        self.nodes.take(node, &role.spec);
         bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number, node }, turn);
         self.shapes.settle(shape, &self.jobs);
         Served::All
@@ -245,7 +246,7 @@ impl Scheduler {
             }
             turn.begin_part(&role.spec, false, true);
             for index in first..first + tasks {
-                self.nodes.take(node, &group.roles[usize::from(entry.role)].spec.request);
+                self.nodes.take(node, &group.roles[usize::from(entry.role)].spec);
                 bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number: 1, node }, turn);
             }
         }

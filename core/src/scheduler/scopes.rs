@@ -1,4 +1,5 @@
-//! Scopes: the nodes that a set of rules allows, interned, with an index of their own.
+//! Scopes: the nodes that a set of rules allows, in the order a service wants them, interned, with an
+//! index of their own.
 //!
 //! The scope of everything needs none of this and costs nothing. Whether a node belongs to a scope is
 //! decided once, when one of the two is new or the node has changed. The index of a scope is not kept
@@ -11,17 +12,30 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::collections::FitTree;
+use crate::constraint::Key;
 use crate::id::NodeId;
-use crate::resources::Resources;
-use crate::spec::Rules;
+use crate::spec::{Rules, ShapeSpec};
 
 use super::nodes::{NodeEntry, key};
+use super::spread::SpreadTree;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(super) struct ScopeId(pub(super) u32);
 
 /// The scope of all nodes.
 pub(super) const EVERYWHERE: ScopeId = ScopeId(0);
+
+/// Nodes in all indexes together. Beyond that the index that was not asked for the longest time goes,
+/// and is built anew when somebody asks.
+const INDEXED_MAX: usize = 4_000_000;
+
+/// What two shapes must share to look for nodes in the same way.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+struct ScopeKey {
+    rules: Rules,
+    /// Tasks of this service are spread, over these facts first.
+    spread: Option<(String, Vec<Key>)>,
+}
 
 type Entries = [Option<NodeEntry>];
 
@@ -31,7 +45,7 @@ pub(super) struct Scopes {
     entries: Vec<Option<Scope>>,
     vacant: Vec<ScopeId>,
     #[serde(skip)]
-    interned: BTreeMap<Arc<Rules>, ScopeId>,
+    interned: BTreeMap<Arc<ScopeKey>, ScopeId>,
     /// Scopes that may have several nodes.
     #[serde(skip)]
     wide: Vec<ScopeId>,
@@ -43,23 +57,80 @@ pub(super) struct Scopes {
     log: VecDeque<NodeId>,
     #[serde(skip)]
     forgotten: u64,
+    /// Counts questions, to know which index was asked last.
+    #[serde(skip)]
+    asked: u64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Scope {
-    rules: Arc<Rules>,
+    key: Arc<ScopeKey>,
     references: u32,
     #[serde(skip)]
     members: Vec<bool>,
-    #[serde(skip, default = "empty_index")]
-    index: FitTree<u64>,
+    #[serde(skip)]
+    index: Index,
+    /// When it was last asked for a node.
+    #[serde(skip)]
+    asked: u64,
     /// Changes the index has taken in; none yet if it was never built.
     #[serde(skip)]
     seen: Option<u64>,
 }
 
-fn empty_index() -> FitTree<u64> {
-    FitTree::new(u64::MAX, 0)
+#[derive(Clone, Debug, Default)]
+enum Index {
+    #[default]
+    None,
+    /// By (tasks, id).
+    Fewest(FitTree<u64>),
+    Spread(Box<SpreadTree>),
+}
+
+impl Index {
+    fn new(key: &ScopeKey, width: usize) -> Index {
+        match &key.spread {
+            None => Index::Fewest(FitTree::new(u64::MAX, width)),
+            Some((service, levels)) => Index::Spread(Box::new(SpreadTree::new(service, levels, width))),
+        }
+    }
+
+    fn set(&mut self, node: NodeId, entry: Option<&NodeEntry>) {
+        match (self, entry) {
+            (Index::None, _) => {}
+            (Index::Spread(tree), entry) => tree.set(node, entry),
+            (Index::Fewest(tree), Some(entry)) if entry.takes_work() => {
+                tree.set(node.index(), key(node, entry.company.tasks), entry.free.amounts());
+            }
+            (Index::Fewest(tree), _) => tree.remove(node.index()),
+        }
+    }
+
+    fn first_fit(&self, shape: &ShapeSpec, entries: &Entries) -> Option<NodeId> {
+        match self {
+            Index::None => None,
+            Index::Spread(tree) => tree.first_fit(shape, entries),
+            Index::Fewest(tree) => {
+                let admits = |index: usize| {
+                    let entry = entries[index].as_ref();
+                    !shape.minds_company() || entry.is_some_and(|entry| entry.company.admits(shape))
+                };
+                let found = tree.first_fit_where(shape.request.amounts(), admits);
+                found.map(|index| NodeId(index as u32))
+            }
+        }
+    }
+
+    fn fits(&self, shape: &ShapeSpec, most: usize, entries: &Entries) -> Vec<NodeId> {
+        match self {
+            Index::None => Vec::new(),
+            Index::Spread(tree) => tree.fits(shape, most, entries),
+            Index::Fewest(tree) => {
+                let found = tree.fits(shape.request.amounts(), most);
+                found.into_iter().map(|index| NodeId(index as u32)).collect()
+            }
+        }
+    }
 }
 
 impl Scope {
@@ -68,7 +139,7 @@ impl Scope {
     }
 
     fn judge(&mut self, node: NodeId, entry: Option<&NodeEntry>) {
-        let allowed = entry.is_some_and(|entry| self.rules.allow(&entry.view.facts));
+        let allowed = entry.is_some_and(|entry| self.key.rules.allow(&entry.view.facts));
         if self.members.len() <= node.index() {
             self.members.resize(node.index() + 1, false);
         }
@@ -77,27 +148,27 @@ impl Scope {
 
     fn refresh(&mut self, node: NodeId, entries: &Entries) {
         let entry = entries.get(node.index()).and_then(Option::as_ref);
-        match entry.filter(|entry| self.member(node) && entry.takes_work()) {
-            Some(entry) => self.index.set(node.index(), key(node, entry.tasks), entry.free.amounts()),
-            None => self.index.remove(node.index()),
-        }
+        let entry = entry.filter(|_| self.member(node));
+        self.index.set(node, entry);
     }
 }
 
 impl Scopes {
-    /// The scope of these rules; the caller holds one reference more.
-    pub(super) fn intern(&mut self, rules: &Rules, entries: &Entries) -> ScopeId {
-        if rules.is_empty() {
+    /// The scope of this shape; the caller holds one reference more.
+    pub(super) fn intern(&mut self, shape: &ShapeSpec, entries: &Entries) -> ScopeId {
+        let spread = shape.service.as_ref().map(|(service, _)| (service.clone(), shape.spread.clone()));
+        if shape.rules.is_empty() && spread.is_none() {
             return EVERYWHERE;
         }
-        if let Some(id) = self.interned.get(rules) {
+        let key = ScopeKey { rules: shape.rules.clone(), spread };
+        if let Some(id) = self.interned.get(&key) {
             let id = *id;
             self.get_mut(id).references += 1;
             return id;
         }
-        let rules = Arc::new(rules.clone());
-        let (members, index) = (Vec::new(), empty_index());
-        let scope = Scope { rules: Arc::clone(&rules), references: 1, members, index, seen: None };
+        let key = Arc::new(key);
+        let scope =
+            Scope { key, references: 1, members: Vec::new(), index: Index::None, asked: 0, seen: None };
         let id = self.vacant.pop().unwrap_or_else(|| {
             self.entries.push(None);
             ScopeId(self.entries.len() as u32)
@@ -116,9 +187,9 @@ impl Scopes {
         if scope.references > 0 {
             return;
         }
-        let rules = Arc::clone(&scope.rules);
-        self.interned.remove(&rules);
-        match &rules.node {
+        let key = Arc::clone(&scope.key);
+        self.interned.remove(&key);
+        match &key.rules.node {
             None => self.wide.retain(|known| *known != id),
             Some(name) => {
                 let scopes = self.pinned.get_mut(name).expect("a pinned scope is listed");
@@ -144,15 +215,15 @@ impl Scopes {
         self.log.clear();
         for position in 0..self.entries.len() {
             if let Some(scope) = &mut self.entries[position] {
-                (scope.members, scope.seen) = (Vec::new(), None);
+                (scope.members, scope.index, scope.seen) = (Vec::new(), Index::None, None);
                 self.enter(ScopeId(position as u32 + 1), entries);
             }
         }
     }
 
     fn enter(&mut self, id: ScopeId, entries: &Entries) {
-        let rules = Arc::clone(&self.get(id).rules);
-        match &rules.node {
+        let key = Arc::clone(&self.get(id).key);
+        match &key.rules.node {
             Some(name) => self.pinned.entry(name.clone()).or_default().push(id),
             None => {
                 self.wide.push(id);
@@ -162,7 +233,7 @@ impl Scopes {
                 }
             }
         }
-        self.interned.insert(rules, id);
+        self.interned.insert(key, id);
     }
 
     fn get(&self, id: ScopeId) -> &Scope {
@@ -201,62 +272,46 @@ impl Scopes {
     ) -> impl Iterator<Item = ScopeId> + 'a {
         let wide = self.wide.iter().copied().filter(move |id| self.get(*id).member(node));
         let pinned = self.pinned.get(&entry.view.facts.name).into_iter().flatten().copied();
-        wide.chain(pinned.filter(move |id| self.get(*id).rules.allow(&entry.view.facts)))
+        wide.chain(pinned.filter(move |id| self.get(*id).key.rules.allow(&entry.view.facts)))
     }
 
-    /// The node with the fewest tasks in the scope that has room for this; ties go to the smaller id.
+    /// The node of the scope that comes first for this shape among those with room.
     pub(super) fn first_fit(
         &mut self,
         id: ScopeId,
-        request: &Resources,
+        shape: &ShapeSpec,
         entries: &Entries,
         names: &BTreeMap<String, NodeId>,
         width: usize,
     ) -> Option<NodeId> {
-        self.fits_by(id, entries, names, width, request, |index| {
-            index.first_fit(request.amounts()).into_iter().collect()
-        })
-        .first()
-        .copied()
+        if let Some(name) = &shape.rules.node {
+            return named(name, shape, entries, names);
+        }
+        self.catch_up(id, entries, width).first_fit(shape, entries)
     }
 
     /// Up to `most` nodes of the scope that have room for this, by id.
     pub(super) fn fits(
         &mut self,
         id: ScopeId,
-        request: &Resources,
+        shape: &ShapeSpec,
         most: usize,
         entries: &Entries,
         names: &BTreeMap<String, NodeId>,
         width: usize,
     ) -> Vec<NodeId> {
-        self.fits_by(id, entries, names, width, request, |index| index.fits(request.amounts(), most))
-    }
-
-    fn fits_by(
-        &mut self,
-        id: ScopeId,
-        entries: &Entries,
-        names: &BTreeMap<String, NodeId>,
-        width: usize,
-        request: &Resources,
-        ask: impl FnOnce(&FitTree<u64>) -> Vec<usize>,
-    ) -> Vec<NodeId> {
-        let rules = Arc::clone(&self.get(id).rules);
-        if let Some(name) = &rules.node {
-            let node = names.get(name).and_then(|id| Some((*id, entries[id.index()].as_ref()?)));
-            let fits = |entry: &NodeEntry| {
-                entry.takes_work() && rules.allow(&entry.view.facts) && request.fits_in(&entry.free)
-            };
-            return node.into_iter().filter(|(_, entry)| fits(entry)).map(|(id, _)| id).collect();
+        if let Some(name) = &shape.rules.node {
+            return named(name, shape, entries, names).into_iter().collect();
         }
-        self.catch_up(id, entries, width);
-        ask(&self.get(id).index).into_iter().map(|index| NodeId(index as u32)).collect()
+        self.catch_up(id, entries, width).fits(shape, most, entries)
     }
 
-    fn catch_up(&mut self, id: ScopeId, entries: &Entries, width: usize) {
+    /// The index of a scope, as things stand now.
+    fn catch_up(&mut self, id: ScopeId, entries: &Entries, width: usize) -> &Index {
+        self.asked += 1;
         let (forgotten, now) = (self.forgotten, self.forgotten + self.log.len() as u64);
         let scope = self.entries[id.0 as usize - 1].as_mut().expect("a referenced scope is there");
+        scope.asked = self.asked;
         match scope.seen.replace(now) {
             Some(seen) if seen >= forgotten => {
                 for node in self.log.range((seen - forgotten) as usize..) {
@@ -264,11 +319,42 @@ impl Scopes {
                 }
             }
             _ => {
-                scope.index = FitTree::new(u64::MAX, width);
+                scope.index = Index::new(&scope.key, width);
                 for index in 0..entries.len() {
                     scope.refresh(NodeId(index as u32), entries);
                 }
+                self.make_room_for(entries.len());
             }
         }
+        &self.get(id).index
     }
+
+    /// Lets go of indexes that nobody has asked for a long time.
+    fn make_room_for(&mut self, nodes: usize) {
+        let most = (INDEXED_MAX / nodes.max(1)).max(1);
+        let mut built: Vec<(u64, ScopeId)> = self
+            .wide
+            .iter()
+            .filter(|id| self.get(**id).seen.is_some())
+            .map(|id| (self.get(*id).asked, *id))
+            .collect();
+        built.sort_unstable();
+        let spare = built.len().saturating_sub(most);
+        for (_, id) in built.into_iter().take(spare) {
+            let scope = self.get_mut(id);
+            (scope.index, scope.seen) = (Index::None, None);
+        }
+    }
+}
+
+/// The one node that will do, if it will.
+fn named(
+    name: &str,
+    shape: &ShapeSpec,
+    entries: &Entries,
+    names: &BTreeMap<String, NodeId>,
+) -> Option<NodeId> {
+    let id = *names.get(name)?;
+    let entry = entries[id.index()].as_ref()?;
+    (shape.rules.allow(&entry.view.facts) && entry.has_room_for(shape)).then_some(id)
 }

@@ -101,6 +101,20 @@ impl ShapeKey {
     }
 }
 
+impl Shape {
+    /// Whether the company on a node lets the shape in. A gang finds out when it is planned.
+    fn is_admitted_on(&self, entry: &NodeEntry) -> bool {
+        match &self.key {
+            ShapeKey::Task(spec) => !spec.minds_company() || entry.company.admits(spec),
+            ShapeKey::Gang(_) => true,
+        }
+    }
+
+    fn finds_room_on(&self, entry: &NodeEntry) -> bool {
+        self.touch.fits_in(&entry.free) && self.is_admitted_on(entry)
+    }
+}
+
 impl Shapes {
     pub(super) fn new(width: usize) -> Shapes {
         Shapes {
@@ -158,7 +172,7 @@ impl Shapes {
         });
         self.interned.insert(key.clone(), id);
         let touch = key.touch();
-        let scopes = key.specs().map(|spec| nodes.intern_scope(&spec.rules)).collect();
+        let scopes = key.specs().map(|spec| nodes.intern_scope(spec)).collect();
         let (queue, place) = (Queue::default(), Place::Idle);
         let shape = Shape { key, references: 0, scopes, touch, window: None, queue, place, order: 0 };
         self.entries[id.0 as usize] = Some(shape);
@@ -304,24 +318,26 @@ impl Shapes {
         entry: &NodeEntry,
         scopes: &Scopes,
     ) -> Option<(u64, ShapeId)> {
-        let mut first = self.first_anywhere(&entry.free);
+        let mut first = self.first_anywhere(entry);
         if self.scoped.is_empty() {
             return first;
         }
         for waiting in scopes.of_node(node, entry).filter_map(|scope| self.scoped.get(&scope)) {
             let before = waiting.iter().take_while(|known| first.is_none_or(|first| **known < first));
-            let found = before.copied().find(|(_, id)| self.get(*id).touch.fits_in(&entry.free));
+            let found = before.copied().find(|(_, id)| self.get(*id).finds_room_on(entry));
             first = found.or(first);
         }
         first
     }
 
-    fn first_anywhere(&self, free: &Resources) -> Option<(u64, ShapeId)> {
+    fn first_anywhere(&self, entry: &NodeEntry) -> Option<(u64, ShapeId)> {
+        let free = &entry.free;
         let mut wanted: SmallVec<[i64; 8]> = SmallVec::from_elem(0, self.index.width());
         for (wanted, amount) in wanted.iter_mut().zip(free.amounts()) {
             *wanted = -amount;
         }
-        let index = self.index.first_fit(&wanted)?;
+        let admitted = |index| self.get(ShapeId(index as u32)).is_admitted_on(entry);
+        let index = self.index.first_fit_where(&wanted, admitted)?;
         Some((self.index.key(index).expect("the tree named it"), ShapeId(index as u32)))
     }
 

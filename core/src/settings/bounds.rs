@@ -41,7 +41,7 @@ pub const NODES: Bounds<u64> = Bounds::new(1_000_000, 1, 10_000_000);
 pub const NAME_LENGTH: Bounds<u64> = Bounds::new(256, 16, 4_096);
 pub const LABELS_PER_NODE: Bounds<u64> = Bounds::new(128, 0, 10_000);
 pub const LABEL_LENGTH: Bounds<u64> = Bounds::new(256, 1, 65_536);
-pub const PLACEMENTS_PER_TURN: Bounds<u64> = Bounds::new(2_048, 1, 1_000_000);
+pub const PLACEMENTS_PER_TURN: Bounds<u64> = Bounds::new(1_024, 1, 1_000_000);
 
 pub const FINISHED_JOBS: Bounds<u64> = Bounds::new(10_000, 0, 100_000_000);
 pub const FINISHED_AGE: Bounds<Span> = Bounds::new(HOUR, Span::ZERO, LONG);

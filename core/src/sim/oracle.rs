@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::cluster_state::Node;
 use crate::id::{Attempt, NodeId};
 use crate::job_state::GroupStatus;
 use crate::machine::{Broken, promise};
 use crate::resources::Resources;
 use crate::scheduler::Startable;
-use crate::spec::{GroupSpec, NodeFacts, ShapeSpec};
+use crate::spec::{Company, GroupSpec, NodeFacts, ShapeSpec};
 
 use super::world::World;
 
@@ -84,7 +85,7 @@ impl World {
             let spec = &job.spec.groups[id.index()];
             let starts = match atomic {
                 // Trying every way must end: where they are too many the question is left open.
-                true if !can_be_tried(&roles, free.len()) => false,
+                true if !can_be_tried(&roles, free.len()) || !is_searched(spec, &roles) => false,
                 true => gang_fits(spec, &roles, free.clone()),
                 false => roles.iter().any(|(role, _)| {
                     let shape = &spec.roles[usize::from(*role)].shape;
@@ -98,17 +99,21 @@ impl World {
 
     fn open_free(&self) -> BTreeMap<NodeId, Room> {
         let nodes = self.cluster.nodes().filter(|(_, node)| node.takes_work() && !node.deficit());
-        nodes.map(|(id, node)| (id, (Arc::clone(&node.facts), node.free()))).collect()
+        let room = |node: &Node| Room {
+            facts: Arc::clone(&node.facts),
+            free: node.free(),
+            company: node.company.clone(),
+        };
+        nodes.map(|(id, node)| (id, room(node))).collect()
     }
 
     /// Whether a group would fit if nothing else ran and every node took work.
     pub(super) fn could_ever_fit(&self, spec: &GroupSpec, roles: &[(u16, u32)], atomic: bool) -> bool {
-        let empty: BTreeMap<NodeId, Room> = self
-            .cluster
-            .nodes()
-            .map(|(id, node)| (id, (Arc::clone(&node.facts), node.capacity.clone())))
-            .collect();
+        let empty: BTreeMap<NodeId, Room> =
+            self.cluster.nodes().map(|(id, node)| (id, empty_room(node))).collect();
         match atomic {
+            // An empty cluster of equal nodes: one after the other finds a way if there is one, or not.
+            true if !is_searched(spec, roles) => false,
             true => gang_fits(spec, roles, empty),
             false => roles.iter().all(|(role, _)| {
                 let shape = &spec.roles[usize::from(*role)].shape;
@@ -134,11 +139,25 @@ fn can_be_tried(roles: &[(u16, u32)], nodes: usize) -> bool {
     tasks <= TASKS_MAX && all.is_some_and(|all| all <= WAYS_MAX)
 }
 
-/// What is known of a node, and what is free on it.
-type Room = (Arc<NodeFacts>, Resources);
+/// What is known of a node, what is free on it, and who is there.
+#[derive(Clone)]
+struct Room {
+    facts: Arc<NodeFacts>,
+    free: Resources,
+    company: Company,
+}
 
-fn fits(shape: &ShapeSpec, (facts, free): &Room) -> bool {
-    shape.rules.allow(facts) && shape.request.fits_in(free)
+fn empty_room(node: &Node) -> Room {
+    Room { facts: Arc::clone(&node.facts), free: node.capacity.clone(), company: Company::default() }
+}
+
+/// Those who mind the company are placed one after the other, not by an exact search.
+fn is_searched(spec: &GroupSpec, roles: &[(u16, u32)]) -> bool {
+    roles.iter().all(|(role, _)| !spec.roles[usize::from(*role)].shape.minds_company())
+}
+
+fn fits(shape: &ShapeSpec, room: &Room) -> bool {
+    shape.rules.allow(&room.facts) && shape.request.fits_in(&room.free) && room.company.admits(shape)
 }
 
 /// Whether all these tasks find room together: every way is tried.
@@ -147,8 +166,8 @@ fn gang_fits(spec: &GroupSpec, roles: &[(u16, u32)], nodes: BTreeMap<NodeId, Roo
     let mut tasks: Vec<(&ShapeSpec, bool)> = Vec::new();
     for (role, count) in roles {
         let shape: &ShapeSpec = &spec.roles[usize::from(*role)].shape;
-        let suitable = rooms.iter().filter(|(facts, _)| shape.rules.allow(facts));
-        let room: u64 = suitable.map(|(_, free)| shape.request.copies_in(free, u64::from(*count))).sum();
+        let suitable = rooms.iter().filter(|room| shape.rules.allow(&room.facts));
+        let room: u64 = suitable.map(|room| shape.request.copies_in(&room.free, u64::from(*count))).sum();
         if room < u64::from(*count) {
             return false;
         }
@@ -164,9 +183,11 @@ fn place_all(tasks: &[(&ShapeSpec, bool)], previous: usize, rooms: &mut [Room]) 
     let first = if *like_previous { previous } else { 0 };
     for node in first..rooms.len() {
         if fits(shape, &rooms[node]) {
-            rooms[node].1 -= &shape.request;
+            rooms[node].free -= &shape.request;
+            rooms[node].company.join(shape);
             let all_fit = place_all(rest, node, rooms);
-            rooms[node].1 += &shape.request;
+            rooms[node].free += &shape.request;
+            rooms[node].company.leave(shape);
             if all_fit {
                 return true;
             }

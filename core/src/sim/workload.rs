@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
-use crate::constraint::Constraint;
+use crate::constraint::{Constraint, Key};
 use crate::id::Attempt;
 use crate::outcome::Exit;
 use crate::resources::{KindId, Resources};
 use crate::settings::{DeadlineSettings, Limits, Settings, WindowSettings};
-use crate::spec::{GroupSpec, JobSpec, NodeSpec, RoleSpec, Rules, ShapeSpec, Start};
+use crate::spec::{GroupSpec, HostPort, JobSpec, NodeSpec, RoleSpec, Rules, ShapeSpec, Start};
 use crate::time::Span;
 
 use super::executor::{Behaviour, Course};
@@ -70,6 +70,23 @@ fn rules(rng: &mut Rng) -> Rules {
     }
 }
 
+/// Some mind who else is there; services may be spread over zones.
+fn mind_company(rng: &mut Rng, shape: &mut ShapeSpec) {
+    if shape.service.is_some() {
+        if rng.u8(0..4) == 0 {
+            shape.max_per_node = rng.u32(1..3);
+        }
+        if rng.bool() {
+            shape.spread = Key::parse("node.labels.zone").into_iter().collect();
+        }
+    }
+    match rng.u8(0..16) {
+        0 | 1 => shape.ports = HostPort::parse("80/tcp").into_iter().collect(),
+        2 => shape.exclusive = true,
+        _ => {}
+    }
+}
+
 /// A zone, which may change while the node is there.
 pub(super) fn labels(rng: &mut Rng) -> BTreeMap<String, String> {
     let zone = rng.choice(["a", "a", "b", "c"]).expect("not empty");
@@ -80,7 +97,9 @@ fn role(rng: &mut Rng, number: usize, start: Start) -> RoleSpec {
     let max = rng.u32(1..=4);
     let min = if start == Start::Atomic { max } else { 0 };
     let service = rng.bool().then(|| (rng.choice(["web", "batch"]).expect("not empty").to_owned(), 1));
-    let shape = Arc::new(ShapeSpec { service, request: request(rng), rules: rules(rng) });
+    let mut shape = ShapeSpec { service, request: request(rng), rules: rules(rng), ..ShapeSpec::default() };
+    mind_company(rng, &mut shape);
+    let shape = Arc::new(shape);
     RoleSpec { shape, ..RoleSpec::new(format!("r{number}"), min, max, Resources::new()) }
 }
 

@@ -37,6 +37,12 @@ pub enum Problem {
     BadConstraint { why: String },
     #[error("an operating system and an architecture such as `linux/amd64`")]
     NoPlatform,
+    #[error("counts the tasks of a `service`, so one must be named")]
+    NeedsService,
+    #[error("a port between 1 and 65535 with its protocol, such as `80/tcp` or `53/udp`")]
+    NoPort,
+    #[error("a fact of a node, such as `node.labels.rack`")]
+    NoFact,
     #[error("a duration this long cannot be counted")]
     DurationTooLong,
     #[error("not supported yet")]

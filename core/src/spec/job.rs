@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::constraint::Key;
 use crate::resources::{AMOUNT_MAX, KindId, Resources};
 use crate::settings::Settings;
 use crate::time::Span;
 
-use super::{Invalid, Problem, Rules};
+use super::{HostPort, Invalid, Problem, Rules};
 
 /// A job to be run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -61,6 +62,13 @@ pub struct ShapeSpec {
     pub service: Option<(String, u64)>,
     pub request: Resources,
     pub rules: Rules,
+    /// Tasks of the service are spread over the values of these facts first, level by level.
+    pub spread: Vec<Key>,
+    pub ports: Vec<HostPort>,
+    /// So many tasks of the service at most on one node; 0 for no limit.
+    pub max_per_node: u32,
+    /// A task takes its whole node, whatever it requests.
+    pub exclusive: bool,
 }
 
 impl JobSpec {
@@ -166,6 +174,25 @@ impl RoleSpec {
         }
         note_amounts(&format!("{field}.request"), &self.shape.request, settings, problems);
         self.shape.rules.note_problems(field, length, problems);
+        self.shape.note_problems(field, problems);
+    }
+}
+
+impl ShapeSpec {
+    fn note_problems(&self, field: &str, problems: &mut Vec<Invalid>) {
+        const PORTS_MAX: u64 = 256;
+        const LEVELS_MAX: u64 = 8;
+        problems.extend(check_count(&format!("{field}.ports"), self.ports.len(), PORTS_MAX));
+        problems.extend(check_count(&format!("{field}.spread"), self.spread.len(), LEVELS_MAX));
+        let needs_service = [("spread", !self.spread.is_empty()), ("max_per_node", self.max_per_node > 0)];
+        for (name, _) in needs_service.into_iter().filter(|(_, given)| *given && self.service.is_none()) {
+            let problem = Problem::NeedsService;
+            problems.push(Invalid::new(format!("{field}.{name}"), "no service", problem));
+        }
+        let mut seen = BTreeSet::new();
+        for (index, port) in self.ports.iter().enumerate().filter(|(_, port)| !seen.insert(**port)) {
+            problems.push(Invalid::new(format!("{field}.ports[{index}]"), port, Problem::Duplicate));
+        }
     }
 }
 

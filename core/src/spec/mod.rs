@@ -1,11 +1,13 @@
 //! What callers hand in: jobs and nodes, as validated values.
 
+mod company;
 mod facts;
 mod invalid;
 mod job;
 mod node;
 mod rules;
 
+pub use company::{Company, HostPort, Protocol};
 pub use facts::NodeFacts;
 pub use invalid::{Invalid, Problem};
 pub use job::{GroupSpec, JobSpec, RoleSpec, ShapeSpec, Start};

@@ -36,6 +36,12 @@ pub enum Filter {
     Plugins,
     Constraints,
     Platform,
+    /// A port is in use.
+    Ports,
+    /// There are as many replicas as there may be.
+    Replicas,
+    /// Somebody wants the node for itself.
+    Exclusive,
     /// The task is for another node.
     Node,
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::constraint::Constraint;
+use crate::constraint::{Constraint, Key};
 use crate::document::{Cursor, Fault, FaultKind, Fields, Later, Value};
 use crate::plan::ScenarioJob;
 use crate::resources::{Kinds, Resources};
 use crate::settings::Settings;
-use crate::spec::{GroupSpec, JobSpec, Platform, RoleSpec, Rules, ShapeSpec, Start};
+use crate::spec::{GroupSpec, HostPort, JobSpec, Platform, RoleSpec, Rules, ShapeSpec, Start};
 use crate::time::{SECONDS_MAX, Span, Time};
 
 use super::names::Names;
@@ -25,14 +25,10 @@ const JOB_LATER: [Later; 6] = [
 const GROUP_LATER: [Later; 3] =
     [Later::Absent("hops"), Later::Zero("freeze"), Later::Text("on_unsatisfiable", "wait")];
 
-const ROLE_LATER: [Later; 11] = [
-    Later::Empty("spread"),
-    Later::Empty("ports"),
-    Later::Zero("max_per_node"),
+const ROLE_LATER: [Later; 7] = [
     Later::Absent("initial"),
     Later::False("auxiliary"),
     Later::Absent("guest_of"),
-    Later::False("exclusive"),
     Later::False("snapshot"),
     Later::Absent("task_key"),
     Later::Zero("retries"),
@@ -165,11 +161,45 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
         let longest = Span::from_seconds(SECONDS_MAX).unwrap_or_default();
         let duration = fields.get("duration").and_then(|cursor| cursor.span(Span::ZERO..=longest));
         let rules = read_rules(fields);
+        let company = read_company(fields);
         fields.later(&ROLE_LATER);
         let (min, max) = sizes?;
-        let shape = Arc::new(ShapeSpec { service, request: request?, rules: rules? });
+        let shape = Arc::new(ShapeSpec { service, request: request?, rules: rules?, ..company? });
         Some(RoleSpec { name: name?.to_owned(), min, max, shape, duration })
     })?
+}
+
+/// How the tasks are spread, and what they ask of the company they keep.
+fn read_company(fields: &Fields<'_>) -> Option<ShapeSpec> {
+    let spread = read_parsed(fields, "spread", Key::parse, "a fact of a node, such as `node.labels.rack`");
+    let port = "a port between 1 and 65535 with its protocol, such as `80/tcp` or `53/udp`";
+    let ports = read_parsed(fields, "ports", HostPort::parse, port);
+    let most = fields.get("max_per_node").map_or(Some(0), |cursor| cursor.whole(0..=TASKS));
+    let exclusive = fields.get("exclusive").map_or(Some(false), |cursor| cursor.flag());
+    Some(ShapeSpec {
+        spread: spread?,
+        ports: ports?,
+        max_per_node: most? as u32,
+        exclusive: exclusive?,
+        ..ShapeSpec::default()
+    })
+}
+
+/// A list of texts that all mean something.
+fn read_parsed<T>(
+    fields: &Fields<'_>,
+    name: &'static str,
+    parse: impl Fn(&str) -> Option<T>,
+    expected: &str,
+) -> Option<Vec<T>> {
+    let Some(list) = fields.get(name) else { return Some(Vec::new()) };
+    read_each(list, |item| {
+        let parsed = parse(item.text()?);
+        if parsed.is_none() {
+            item.fault(FaultKind::Refused, expected);
+        }
+        parsed
+    })
 }
 
 /// On which nodes the tasks may run.
@@ -183,16 +213,8 @@ fn read_rules(fields: &Fields<'_>) -> Option<Rules> {
             }
         })
     });
-    let platforms = fields.get("platforms").map_or(Some(Vec::new()), |list| {
-        read_each(list, |item| {
-            let platform = Platform::parse(item.text()?);
-            if platform.is_none() {
-                let expected = "an operating system and an architecture such as `linux/amd64`";
-                item.fault(FaultKind::Refused, expected);
-            }
-            platform
-        })
-    });
+    let platform = "an operating system and an architecture such as `linux/amd64`";
+    let platforms = read_parsed(fields, "platforms", Platform::parse, platform);
     let plugins = fields.get("plugins").map_or(Some(Vec::new()), read_names);
     let node = fields.get("node").map(|cursor| cursor.name().map(str::to_owned));
     let node = node.map_or(Some(None), |name| name.map(Some));
