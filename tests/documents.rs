@@ -42,8 +42,9 @@ fn the_first_example_shows_assignments_and_both_kinds_of_wait() {
     assert_eq!(late, ["render", "render"], "the second gang starts when the first has finished");
     let waiting: Vec<&str> = report.waiting.iter().map(|group| group.sentence.as_str()).collect();
     let expected = [
-        "1 task waits: no node has room now (of 4 nodes 4 lack cpu)",
-        "1 task waits: no node could take it even if empty (of 4 nodes 4 are too small); 1 task is ahead",
+        "1 task waits: no node has room now (of 4 nodes 4 lack cpu); nearest: 1 more cpu on node small-0",
+        "1 task waits: no node could take it even if empty (of 4 nodes 4 are too small); 1 task is ahead; \
+         nearest: 14 more cpu on node small-0",
     ];
     assert_eq!(waiting, expected);
 }

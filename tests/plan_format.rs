@@ -97,10 +97,10 @@ fn bad_nodes() {
             ],
         ),
         (
-            node(r#""os": "linux", "plugins": ["x"], "reserved": {"cpu": 1}"#),
+            node(r#""os": 7, "plugins": [1], "reserved": {"cpu": 1}"#),
             &[
-                "nodes[0].os: not supported yet: os, found \"linux\"",
-                "nodes[0].plugins: not supported yet: plugins, found [\"x\"]",
+                "nodes[0].os: expected a text, found 7",
+                "nodes[0].plugins[0]: expected a text, found 1",
                 "nodes[0].reserved: not supported yet: reserved, found {\"cpu\": 1}",
             ],
         ),
@@ -150,6 +150,48 @@ fn bad_jobs() {
 }
 
 #[test]
+fn bad_rules_and_company() {
+    check(&[
+        (
+            role(r#""max": 1, "constraints": ["a == b", "node.labels.x in (", 7]"#),
+            &[
+                "jobs[0].groups[0].roles[0].constraints[0]: column 1: there is no key `a`, possible are node.id, \
+                 node.hostname, node.ip, node.role, node.pool, node.platform.os, node.platform.arch, \
+                 node.labels.NAME and engine.labels.NAME, found \"a == b\"",
+                "jobs[0].groups[0].roles[0].constraints[1]: column 19: expected a value: letters, \
+                 digits and any of :-_.*?+[]\\^$|/, \
+                 or any text in double quotes, found the end, found \"node.labels.x in (\"",
+                "jobs[0].groups[0].roles[0].constraints[2]: expected a text, found 7",
+            ],
+        ),
+        (
+            role(
+                r#""max": 1, "ports": ["80/tcp", "0/tcp", "99999"], "spread": ["rack"], "platforms": ["linux"]"#,
+            ),
+            &[
+                "jobs[0].groups[0].roles[0].platforms[0]: an operating system and an architecture such as \
+                 `linux/amd64`, found \"linux\"",
+                "jobs[0].groups[0].roles[0].spread[0]: a fact of a node, such as `node.labels.rack`, found \"rack\"",
+                "jobs[0].groups[0].roles[0].ports[1]: a port between 1 and 65535 with its protocol, such as \
+                 `80/tcp` or `53/udp`, found \"0/tcp\"",
+                "jobs[0].groups[0].roles[0].ports[2]: a port between 1 and 65535 with its protocol, such as \
+                 `80/tcp` or `53/udp`, found \"99999\"",
+            ],
+        ),
+        (
+            role(r#""max": 1, "max_per_node": 2, "spread": ["node.labels.rack"], "ports": ["80", "80/tcp"]"#),
+            &[
+                "jobs[0].groups[0].roles[0].spread: counts the tasks of a `service`, so one must be named, \
+                 found no service",
+                "jobs[0].groups[0].roles[0].max_per_node: counts the tasks of a `service`, so one must be named, \
+                 found no service",
+                "jobs[0].groups[0].roles[0].ports[1]: a name may be used only once here, found 80/tcp",
+            ],
+        ),
+    ]);
+}
+
+#[test]
 fn bad_groups_and_roles() {
     check(&[
         (
@@ -175,11 +217,9 @@ fn bad_groups_and_roles() {
             ],
         ),
         (
-            role(r#""max": 1, "constraints": ["a == b"], "node": "n", "retries": 1, "exclusive": true"#),
+            role(r#""max": 1, "retries": 1, "auxiliary": true"#),
             &[
-                "jobs[0].groups[0].roles[0].constraints: not supported yet: constraints, found [\"a == b\"]",
-                "jobs[0].groups[0].roles[0].node: not supported yet: node, found \"n\"",
-                "jobs[0].groups[0].roles[0].exclusive: not supported yet: exclusive, found true",
+                "jobs[0].groups[0].roles[0].auxiliary: not supported yet: auxiliary, found true",
                 "jobs[0].groups[0].roles[0].retries: not supported yet: retries, found 1",
             ],
         ),

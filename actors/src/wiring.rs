@@ -61,21 +61,7 @@ pub(crate) fn wire(
     workers: tokio::runtime::Handle,
     start: impl FnOnce(Vec<AgentShard>, Herald) -> Elsewhere,
 ) -> Ready {
-    let (offset, settings) = match &options.restore {
-        Some(snapshot) => (snapshot.taken, snapshot.settings.clone()),
-        None => (Time::ZERO, options.settings.clone()),
-    };
-    let settings = Arc::new(settings);
-    if let Some(recorder) = &options.recorder {
-        recorder.record(&Header { settings: Settings::clone(&settings) });
-    }
-    let common = Common {
-        clock: Clock::starting_at(offset),
-        router: Rc::new(OnceCell::new()),
-        fatal: Fatal::default(),
-        recorder: options.recorder.clone(),
-        decide_only: options.executor.is_none(),
-    };
+    let (common, settings) = common_of(&options);
     let board = Arc::new(Board::default());
     let restored = machines.is_some();
     let machines = machines.unwrap_or_else(|| SeatedMachines::new(&settings));
@@ -132,6 +118,25 @@ pub(crate) fn wire(
     let settings = shared_settings;
     let port = Port { lane, front, board, fatal, settings, clock, assignments, decide_only };
     Ready { port, arbiters, shards }
+}
+
+/// What every shell shares, and the settings to begin with.
+fn common_of(options: &EngineOptions) -> (Common, Arc<Settings>) {
+    let (offset, settings) = match &options.restore {
+        Some(snapshot) => (snapshot.taken, snapshot.settings.clone()),
+        None => (Time::ZERO, options.settings.clone()),
+    };
+    if let Some(recorder) = &options.recorder {
+        recorder.record(&Header { settings: settings.clone() });
+    }
+    let common = Common {
+        clock: Clock::starting_at(offset),
+        router: Rc::new(OnceCell::new()),
+        fatal: Fatal::default(),
+        recorder: options.recorder.clone(),
+        decide_only: options.executor.is_none(),
+    };
+    (common, Arc::new(settings))
 }
 
 /// Puts a machine into its shell. What was on its way to it comes first.

@@ -95,6 +95,8 @@ pub enum Nearest {
     Ready { node: String },
     /// This node, if it passed this filter.
     Suitable { node: String, filter: Filter },
+    /// The only node that may take it, once it passes all of these filters.
+    Several { node: String, filters: Vec<Filter> },
     /// A node of this name: the tasks are for it alone and it is not there.
     NamedNode { node: String },
     /// Another node that has this much and suits.
@@ -201,6 +203,9 @@ impl fmt::Display for Nearest {
                 Filter::Exclusive => write!(f, "node {node} once nobody else is there"),
                 _ => write!(f, "node {node} if it satisfied the constraints"),
             },
+            Nearest::Several { node, filters } => {
+                write!(f, "node {node}, where {} things are in the way", filters.len())
+            }
             Nearest::NamedNode { node } => write!(f, "a node named {node}"),
             Nearest::AnotherNode { request } if request.is_empty() => f.write_str("another node that suits"),
             Nearest::AnotherNode { request } => write!(f, "another node with {} that suits", list(request)),

@@ -243,7 +243,7 @@ impl<'a> DryRun<'a> {
                 let role = (attempt.task.group, attempt.task.role);
                 let adopted = self.adopted.get(&role).copied().unwrap_or(0);
                 if attempt.number > 1 || attempt.task.index >= adopted {
-                    let why = "fewest tasks among the nodes with room".to_owned();
+                    let why = self.why(attempt).to_owned();
                     self.decide(DecisionKind::Assign, attempt, node, at, why);
                 }
             }
@@ -253,6 +253,17 @@ impl<'a> DryRun<'a> {
                 }
             }
             JobEvent::Finished { .. } | JobEvent::Expired { .. } => {}
+        }
+    }
+
+    /// Why this node and no other.
+    fn why(&self, attempt: Attempt) -> &'static str {
+        let spec = &self.jobs[attempt.task.job().0 as usize - 1];
+        let shape = &spec.groups[attempt.task.group.index()].roles[usize::from(attempt.task.role)].shape;
+        match (&shape.rules.node, &shape.service) {
+            (Some(_), _) => "the node it is for",
+            (None, Some(_)) => "fewest tasks of the service among the nodes with room",
+            (None, None) => "fewest tasks among the nodes with room",
         }
     }
 

@@ -193,8 +193,12 @@ impl Scheduler {
         if let Some(id) = found.ready {
             return Nearest::Ready { node: name(id) };
         }
-        if let Some(pinned) = shape.rules.node.as_ref().filter(|name| !self.nodes.is_known(name)) {
-            return Nearest::NamedNode { node: pinned.clone() };
+        if let Some(name) = &shape.rules.node {
+            let pinned = self.nodes.named(name);
+            return match pinned {
+                None => Nearest::NamedNode { node: name.clone() },
+                Some(node) => Nearest::Several { node: name.clone(), filters: failures(shape, node) },
+            };
         }
         if let Some((filter, id)) = found.suitable {
             return Nearest::Suitable { node: name(id), filter };

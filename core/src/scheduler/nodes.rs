@@ -205,9 +205,9 @@ impl Nodes {
         self.scopes.fits(scope, shape, most, &self.entries, &self.names, self.index.width())
     }
 
-    /// Whether a node is there by this name.
-    pub(super) fn is_known(&self, name: &str) -> bool {
-        self.names.contains_key(name)
+    /// The node of this name.
+    pub(super) fn named(&self, name: &str) -> Option<&NodeEntry> {
+        self.get(*self.names.get(name)?)
     }
 
     /// An upper bound on how many such requests fit on all nodes together.

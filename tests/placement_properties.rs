@@ -1,0 +1,219 @@
+//! What holds of every placement, whatever the cluster: shown on random ones with dry runs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use plimsoll::core::constraint::{Constraint, Key};
+use plimsoll::core::explanation::{Nearest, Reason};
+use plimsoll::core::plan::{self, PlanReport, Scenario, ScenarioJob};
+use plimsoll::core::quantity::Unit;
+use plimsoll::core::resources::{KindId, Resources};
+use plimsoll::core::spec::{
+    Availability, Filter, GroupSpec, HostPort, JobSpec, NodeSpec, RoleSpec, Rules, ShapeSpec, Start,
+};
+use plimsoll::core::time::Time;
+use proptest::prelude::*;
+
+const CPU: KindId = KindId(1);
+
+#[derive(Clone, Debug)]
+struct NodeSketch {
+    zone: Option<u8>,
+    cpu: i64,
+    paused: bool,
+}
+
+fn node_sketch() -> impl Strategy<Value = NodeSketch> {
+    (prop::option::of(0..4u8), 0..5i64, prop::bool::weighted(0.2))
+        .prop_map(|(zone, cpu, paused)| NodeSketch { zone, cpu, paused })
+}
+
+fn node(number: usize, sketch: &NodeSketch) -> NodeSpec {
+    let mut node = NodeSpec::new(format!("n{number}"), Resources::of(CPU, sketch.cpu));
+    if let Some(zone) = sketch.zone {
+        node.facts.labels.insert("zone".into(), zone.to_string());
+    }
+    if sketch.paused {
+        node.availability = Availability::Pause;
+    }
+    node
+}
+
+fn job(name: &str, shape: ShapeSpec, tasks: u32) -> ScenarioJob {
+    let role = RoleSpec { shape: Arc::new(shape), ..RoleSpec::new("r", 0, tasks, Resources::new()) };
+    let group = GroupSpec { name: "g".into(), start: Start::Independent, roles: vec![role] };
+    let spec = JobSpec { name: name.into(), groups: vec![group], ..JobSpec::default() };
+    ScenarioJob { spec, submitted: Time::ZERO }
+}
+
+fn run(nodes: Vec<NodeSpec>, jobs: Vec<ScenarioJob>) -> PlanReport {
+    plan::run(&Scenario { nodes, jobs, ..Scenario::default() }).expect("a good scenario")
+}
+
+fn service(name: &str) -> Option<(String, u64)> {
+    Some((name.to_owned(), 1))
+}
+
+fn by_node(report: &PlanReport, job: &str) -> BTreeMap<String, u32> {
+    let mut counts = BTreeMap::new();
+    for decision in report.decisions.iter().filter(|decision| decision.job == job) {
+        *counts.entry(decision.node.clone()).or_default() += 1;
+    }
+    counts
+}
+
+proptest! {
+    /// Goal: the fill is level: no task could be moved to a branch, or to a node of its branch, that has
+    /// fewer tasks and room. Method: one service over zones; afterwards every pair is compared.
+    #[test]
+    fn no_move_improves_the_spread(
+        sketches in prop::collection::vec(node_sketch(), 1..12),
+        tasks in 1..30u32,
+    ) {
+        let nodes: Vec<NodeSpec> = sketches.iter().enumerate().map(|(index, one)| node(index, one)).collect();
+        let spread = Key::parse("node.labels.zone").into_iter().collect();
+        let request = Resources::of(CPU, 1);
+        let shape = ShapeSpec { service: service("web"), request, spread, ..ShapeSpec::default() };
+        let report = run(nodes.clone(), vec![job("web", shape, tasks)]);
+        let counts = by_node(&report, "web");
+        let count = |index: usize| counts.get(&format!("n{index}")).copied().unwrap_or(0);
+        let has_room = |index: usize| !sketches[index].paused && i64::from(count(index)) < sketches[index].cpu;
+        let zone_count = |zone: Option<u8>| -> u32 {
+            (0..sketches.len()).filter(|index| sketches[*index].zone == zone).map(count).sum()
+        };
+        for (from, to) in (0..sketches.len()).flat_map(|a| (0..sketches.len()).map(move |b| (a, b))) {
+            if count(from) == 0 || !has_room(to) {
+                continue;
+            }
+            let (zone, other) = (sketches[from].zone, sketches[to].zone);
+            let level = match zone == other {
+                true => count(from) <= count(to) + 1,
+                false => zone_count(zone) <= zone_count(other) + 1,
+            };
+            prop_assert!(level, "a task of n{from} should be on n{to}: {counts:?}");
+        }
+        let places: i64 = sketches.iter().filter(|one| !one.paused).map(|one| one.cpu).sum();
+        prop_assert_eq!(report.decisions.len() as i64, i64::from(tasks).min(places));
+    }
+
+    /// Goal: the order in which nodes are listed changes names at most, not how many each zone gets.
+    #[test]
+    fn the_order_of_nodes_does_not_matter(
+        sketches in prop::collection::vec(node_sketch(), 1..10).prop_shuffle(),
+        tasks in 1..20u32,
+    ) {
+        let spread: Vec<Key> = Key::parse("node.labels.zone").into_iter().collect();
+        let zones = |sketches: &[NodeSketch]| {
+            let nodes: Vec<NodeSpec> = sketches.iter().enumerate().map(|(index, one)| node(index, one)).collect();
+            let request = Resources::of(CPU, 1);
+            let spread = spread.clone();
+            let shape = ShapeSpec { service: service("web"), request, spread, ..ShapeSpec::default() };
+            let report = run(nodes, vec![job("web", shape, tasks)]);
+            let mut zones: BTreeMap<Option<u8>, u32> = BTreeMap::new();
+            for (name, count) in by_node(&report, "web") {
+                let index: usize = name[1..].parse().expect("a number");
+                *zones.entry(sketches[index].zone).or_default() += count;
+            }
+            zones
+        };
+        let mut reversed = sketches.clone();
+        reversed.reverse();
+        prop_assert_eq!(zones(&sketches), zones(&reversed));
+    }
+
+    /// Goal: the nearest thing is true: with that change, and no other, the task runs. Method: a full or
+    /// unsuitable cluster and one more task; the change it names is made, and everything planned anew.
+    #[test]
+    fn the_nearest_thing_lets_the_task_run(
+        sketches in prop::collection::vec(node_sketch(), 0..6),
+        first in 0..8u32,
+        wish in 0..6u8,
+        cpu in 1..7i64,
+    ) {
+        let mut nodes: Vec<NodeSpec> = sketches.iter().enumerate().map(|(index, one)| node(index, one)).collect();
+        let mut wanted = ShapeSpec { request: Resources::of(CPU, cpu), ..ShapeSpec::default() };
+        let constraint = |text: &str| vec![Constraint::parse(text).expect("a constraint")];
+        match wish {
+            0 => wanted.rules = Rules { constraints: constraint("node.labels.zone == 2"), ..Rules::default() },
+            1 => wanted.rules = Rules { node: Some("n1".into()), ..Rules::default() },
+            2 => wanted.rules = Rules { plugins: vec!["gpu".into()], ..Rules::default() },
+            3 => wanted.ports = HostPort::parse("80").into_iter().collect(),
+            _ => {}
+        }
+        let filler = ShapeSpec { request: Resources::of(CPU, 1), ..ShapeSpec::default() };
+        let jobs = |first: u32| {
+            let filler = (first > 0).then(|| job("filler", filler.clone(), first));
+            filler.into_iter().chain([job("wanted", wanted.clone(), 1)]).collect::<Vec<_>>()
+        };
+        let report = run(nodes.clone(), jobs(first));
+        if by_node(&report, "wanted").is_empty() {
+            let waits = report.waiting.iter().find(|group| group.job == "wanted").expect("it waits");
+            let (Reason::NoRoom(room) | Reason::NeverFits(room)) = &waits.explanation.reason else {
+                panic!("{}", waits.sentence)
+            };
+            let fails: u64 = room.filters.iter().map(|count| count.first).sum();
+            prop_assert_eq!(fails, room.nodes, "every node fails somewhere first: {:?}", &room.filters);
+            let nearest = room.nearest.clone().expect("something would help");
+            apply(&nearest, &wanted, &mut nodes);
+            // The filler that runs stays where it is; the rest of it, which is ahead, is left out.
+            let held = by_node(&report, "filler");
+            let changed = run_with_filler(nodes, jobs(held.values().sum()), &held);
+            prop_assert_eq!(by_node(&changed, "wanted").len(), 1, "{} / {:?}", &waits.sentence, changed.waiting);
+        }
+    }
+}
+
+fn run_with_filler(nodes: Vec<NodeSpec>, jobs: Vec<ScenarioJob>, held: &BTreeMap<String, u32>) -> PlanReport {
+    let running = held.iter().map(|(name, count)| {
+        let node = nodes.iter().position(|node| node.facts.name == *name);
+        plan::RunningTasks { job: 0, group: 0, role: 0, count: *count, node, started: Time::ZERO }
+    });
+    let running = running.collect();
+    plan::run(&Scenario { nodes, jobs, running, ..Scenario::default() }).expect("a good scenario")
+}
+
+/// Makes the change that an explanation names.
+fn apply(nearest: &Nearest, wanted: &ShapeSpec, nodes: &mut Vec<NodeSpec>) {
+    let find = |nodes: &mut Vec<NodeSpec>, name: &str| {
+        nodes.iter().position(|node| node.facts.name == name).expect("it names a node that is there")
+    };
+    match nearest {
+        Nearest::Room { node, missing } => {
+            let index = find(nodes, node);
+            for (kind, amount) in missing {
+                assert_eq!(kind, "cpu");
+                let amount = Unit::of_kind(kind).parse(amount).expect("an amount");
+                let capacity = &mut nodes[index].capacity;
+                capacity.set(CPU, capacity.get(CPU) + amount);
+            }
+        }
+        Nearest::Ready { node } => {
+            let index = find(nodes, node);
+            nodes[index].availability = Availability::Active;
+        }
+        Nearest::Suitable { node, filter } => {
+            let index = find(nodes, node);
+            let facts = &mut nodes[index].facts;
+            match filter {
+                Filter::Plugins => facts.plugins.push("gpu".into()),
+                Filter::Constraints => drop(facts.labels.insert("zone".into(), "2".into())),
+                other => panic!("nothing in here asks for {other:?}"),
+            }
+        }
+        Nearest::Several { node, filters } => {
+            assert!(filters.len() > 1, "one thing would be named: {filters:?}");
+            let index = find(nodes, node);
+            nodes[index].availability = Availability::Active;
+            let capacity = &mut nodes[index].capacity;
+            capacity.set(CPU, capacity.get(CPU) + wanted.request.get(CPU));
+        }
+        Nearest::NamedNode { node } => nodes.push(NodeSpec::new(node.clone(), wanted.request.clone())),
+        Nearest::AnotherNode { .. } => {
+            let mut another = NodeSpec::new("another", wanted.request.clone());
+            another.facts.labels.insert("zone".into(), "2".into());
+            another.facts.plugins.push("gpu".into());
+            nodes.push(another);
+        }
+        other => panic!("{other:?} is not known here"),
+    }
+}
