@@ -53,6 +53,8 @@ pub enum Reason {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct NoRoom {
     pub nodes: u64,
+    /// Nodes that could take it if they were empty and took work, whatever is in the way now.
+    pub possible: u64,
     /// Nodes that the rules of the role rule out, by the first that does.
     pub unsuitable: Vec<(Filter, u64)>,
     /// Nodes that take no new work: not ready, paused, drained, manual or broken.
@@ -151,14 +153,6 @@ impl fmt::Display for NoRoom {
             return f.write_str("there are no nodes");
         }
         let mut parts = Vec::new();
-        for (filter, count) in &self.unsuitable {
-            parts.push(match filter {
-                Filter::Plugins => format!("{count} lack a plugin"),
-                Filter::Constraints => format!("{count} do not satisfy the constraints"),
-                Filter::Platform => format!("{count} have another platform"),
-                _ => format!("{count} are not the node it is for"),
-            });
-        }
         if self.closed > 0 {
             parts.push(format!("{} take no new work", self.closed));
         }
@@ -167,6 +161,14 @@ impl fmt::Display for NoRoom {
         }
         for (kind, count) in &self.lacking {
             parts.push(format!("{count} lack {kind}"));
+        }
+        for (filter, count) in &self.unsuitable {
+            parts.push(match filter {
+                Filter::Plugins => format!("{count} lack a plugin"),
+                Filter::Constraints => format!("{count} do not satisfy the constraints"),
+                Filter::Platform => format!("{count} have another platform"),
+                _ => format!("{count} are not the node it is for"),
+            });
         }
         for (filter, count) in &self.occupied {
             parts.push(match filter {
@@ -214,11 +216,6 @@ impl fmt::Display for Nearest {
 }
 
 impl NoRoom {
-    /// Nodes that could take it if they were empty and took work.
-    pub fn could_do(&self) -> u64 {
-        self.nodes - self.too_small - self.unsuitable.iter().map(|(_, count)| count).sum::<u64>()
-    }
-
     /// Counts one node that lacks `kind`.
     pub fn count_lacking(&mut self, kinds: &Kinds, kind: crate::resources::KindId) {
         let name = kinds.name(kind);

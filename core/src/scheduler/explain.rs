@@ -136,14 +136,14 @@ impl Scheduler {
         }
         // The hardest role speaks for the group: the one for which the fewest nodes would do.
         let mut reasons: Vec<NoRoom> = waiting_roles().map(|role| self.no_room(&role.spec)).collect();
-        reasons.sort_by_key(NoRoom::could_do);
+        reasons.sort_by_key(|room| room.possible);
         let mut room = reasons.swap_remove(0);
         if group.start == Start::Atomic {
             room.placeable = self.placeable(group);
             // What one task needs is not what the group needs.
             room.nearest = None;
         }
-        match room.could_do() == 0 {
+        match room.possible == 0 {
             true => Reason::NeverFits(room),
             false => Reason::NoRoom(room),
         }
@@ -157,14 +157,16 @@ impl Scheduler {
         for (id, node) in self.nodes.iter() {
             room.nodes += 1;
             let unsuitable = shape.rules.failures(&node.view.facts).next();
-            if let Some(filter) = unsuitable {
-                count(&mut room.unsuitable, filter);
-            } else if !request.fits_in(&node.view.capacity) {
-                room.too_small += 1;
-            } else if !node.view.open || node.free.has_negative() {
+            let is_too_small = !request.fits_in(&node.view.capacity);
+            room.possible += u64::from(unsuitable.is_none() && !is_too_small);
+            if !node.view.open || node.free.has_negative() {
                 room.closed += 1;
+            } else if is_too_small {
+                room.too_small += 1;
             } else if let Some(kind) = most_lacking(request, &node.free) {
                 room.count_lacking(&self.settings.kinds, kind);
+            } else if let Some(filter) = unsuitable {
+                count(&mut room.unsuitable, filter);
             } else if let Some(filter) = node.company.objections(shape).next() {
                 count(&mut room.occupied, filter);
             }
