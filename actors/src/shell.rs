@@ -127,7 +127,7 @@ impl<M: Seated> Shell<M> {
 
     /// A mailbox is served until it is empty. Whoever has been busy for a while lets others go on.
     fn give_way(&mut self, turn_began: Time, context: &mut Context<Self>) {
-        const BUSY_MAX: Span = Span::from_millis(1);
+        const BUSY_MAX: Span = Span(500);
         self.busy = Span(self.busy.0 + self.common.clock.now().since(turn_began).0);
         if self.busy >= BUSY_MAX {
             self.busy = Span::ZERO;

@@ -17,7 +17,7 @@ use plimsoll_core::spec::{ShapeSpec, Start};
 use plimsoll_core::time::{Span, Time};
 
 use crate::baseline::Baseline;
-use crate::support::machines::{CPU, settings_without_window};
+use crate::support::machines::{CPU, settings_with_window, settings_without_window};
 use crate::support::{Machines, Options, Table, Value, nanos_each, per_second};
 
 const GRID: [(u32, u32); 7] = [
@@ -185,7 +185,9 @@ pub fn table(options: Options, baselines: &[Baseline]) -> Table {
     let grid: &[(u32, u32)] = if options.quick { &GRID_QUICK } else { &GRID };
     // Once for nothing: from here on the allocator keeps its memory, and the rows can be compared.
     measure_once(&settings_without_window(), grid[grid.len() - 1]);
-    for (window, settings) in [("0", settings_without_window()), ("default", Arc::default())] {
+    for (window, settings) in
+        [("0", settings_without_window()), ("default", Arc::new(settings_with_window()))]
+    {
         let mut rows: Vec<((u32, u32), Costs)> = Vec::new();
         for size in grid {
             let costs = measure(&settings, *size, options);

@@ -20,9 +20,17 @@ pub struct Machines {
     pub scheduler: Scheduler,
 }
 
-/// The default settings, except that nothing waits for identical arrivals.
-pub fn settings_without_window() -> Arc<Settings> {
+/// The default settings, except that one turn may place everything: what is measured is deciding, and
+/// not how it is cut into turns.
+pub fn settings_with_window() -> Settings {
     let mut settings = Settings::default();
+    settings.limits.placements_per_turn = 1_000_000;
+    settings
+}
+
+/// The same, except that nothing waits for identical arrivals.
+pub fn settings_without_window() -> Arc<Settings> {
+    let mut settings = settings_with_window();
     settings.window.gap = Span::ZERO;
     Arc::new(settings)
 }

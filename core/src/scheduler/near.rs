@@ -31,7 +31,8 @@ pub(super) struct Near {
 struct Filed {
     /// The order of the shape when it was last looked at.
     order: u64,
-    nodes: BinaryHeap<Reverse<(u32, NodeId)>>,
+    /// By tasks and id, each with the order of the shape when the node was filed.
+    nodes: BinaryHeap<Reverse<(u32, NodeId, u64)>>,
 }
 
 impl Near {
@@ -44,7 +45,7 @@ impl Near {
             filed.order = order;
             self.by_order.insert((order, shape));
         }
-        filed.nodes.push(Reverse((entry.company.tasks, node)));
+        filed.nodes.push(Reverse((entry.company.tasks, node, order)));
     }
 
     /// The candidate that is served next: the shape whose head came first, on the node with the
@@ -64,17 +65,24 @@ impl Near {
                     }
                     // Nothing of the shape waits here any more: its nodes are for others.
                     None => {
-                        filed.nodes.into_iter().for_each(|Reverse((_, node))| self.file(node, nodes, shapes));
+                        filed
+                            .nodes
+                            .into_iter()
+                            .for_each(|Reverse((_, node, _))| self.file(node, nodes, shapes));
                     }
                 }
                 continue;
             }
             let first = self.filed[&shape].nodes.peek();
-            let Reverse((tasks, node)) = *first.expect("a shape without nodes is dropped");
-            // The node may have changed, and another shape may come before this one by now.
+            let Reverse((tasks, node, order_then)) = *first.expect("a shape without nodes is dropped");
+            // Nothing begins to wait for room while a turn plans. So if neither the node nor the shape
+            // has moved on, no other shape can come before this one by now.
             let entry = nodes.get(node).filter(|entry| entry.takes_work() && entry.company.tasks == tasks);
-            let first = entry.and_then(|entry| shapes.first_touched_by(node, entry, &nodes.scopes));
-            if first == Some((order, shape)) {
+            let is_first = entry.is_some_and(|entry| {
+                order == order_then
+                    || shapes.first_touched_by(node, entry, &nodes.scopes) == Some((order, shape))
+            });
+            if is_first {
                 return Some(Candidate { order, shape, node });
             }
             self.take(shape);
@@ -95,7 +103,7 @@ impl Near {
     /// The nodes that were not served.
     pub(super) fn into_nodes(self) -> Vec<NodeId> {
         let filed = self.filed.into_values().flat_map(|filed| filed.nodes);
-        let mut nodes: Vec<NodeId> = filed.map(|Reverse((_, node))| node).collect();
+        let mut nodes: Vec<NodeId> = filed.map(|Reverse((_, node, _))| node).collect();
         nodes.sort_unstable();
         nodes
     }

@@ -1,7 +1,6 @@
 //! The Scheduler's view of the nodes: what each offers, what the Scheduler has charged to it, and
 //! the index that finds the node with the fewest tasks among those with room.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
@@ -25,8 +24,6 @@ pub(super) struct Nodes {
     #[serde(skip)]
     open_free: Vec<i128>,
     pub(super) scopes: Scopes,
-    #[serde(skip)]
-    names: BTreeMap<String, NodeId>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -61,7 +58,6 @@ impl Nodes {
             index: FitTree::new(u64::MAX, width),
             open_free: vec![0; width],
             scopes: Scopes::default(),
-            names: BTreeMap::new(),
         }
     }
 
@@ -71,8 +67,6 @@ impl Nodes {
         for index in 0..self.entries.len() {
             self.enter(NodeId(index as u32));
         }
-        let named = self.iter().map(|(id, entry)| (entry.view.facts.name.clone(), id));
-        self.names = named.collect();
         self.scopes.rebuild(&self.entries);
     }
 
@@ -96,7 +90,6 @@ impl Nodes {
             self.entries.resize_with(id.index() + 1, || None);
         }
         self.leave(id);
-        self.names.insert(view.facts.name.clone(), id);
         match &mut self.entries[id.index()] {
             Some(entry) => {
                 entry.free -= &entry.view.capacity;
@@ -121,8 +114,8 @@ impl Nodes {
         }
         self.leave(id);
         let entry = self.entries[id.index()].take().expect("checked above");
-        self.names.remove(&entry.view.facts.name);
         self.scopes.judge(id, None);
+        self.scopes.forget_name(&entry.view.facts.name);
         self.scopes.note(id, self.entries.len());
         live.on_node(entry.attempts).map(|live| live.attempt.slot).collect()
     }
@@ -193,7 +186,7 @@ impl Nodes {
             };
             return self.index.first_fit_where(wanted, admits).map(|index| NodeId(index as u32));
         }
-        self.scopes.first_fit(scope, shape, &self.entries, &self.names, self.index.width())
+        self.scopes.first_fit(scope, shape, &self.entries, self.index.width())
     }
 
     /// Up to `most` nodes of the scope that have room for this, by id.
@@ -202,12 +195,12 @@ impl Nodes {
             let found = self.index.fits(shape.request.amounts(), most);
             return found.into_iter().map(|index| NodeId(index as u32)).collect();
         }
-        self.scopes.fits(scope, shape, most, &self.entries, &self.names, self.index.width())
+        self.scopes.fits(scope, shape, most, &self.entries, self.index.width())
     }
 
-    /// The node of this name.
+    /// The node of this name, for whoever has time to look for it.
     pub(super) fn named(&self, name: &str) -> Option<&NodeEntry> {
-        self.get(*self.names.get(name)?)
+        self.iter().map(|(_, entry)| entry).find(|entry| entry.view.facts.name == name)
     }
 
     /// An upper bound on how many such requests fit on all nodes together.

@@ -51,7 +51,7 @@ pub(super) struct Scopes {
     wide: Vec<ScopeId>,
     /// Scopes for one node, by its name.
     #[serde(skip)]
-    pinned: BTreeMap<String, Vec<ScopeId>>,
+    pinned: BTreeMap<String, Pinned>,
     /// Nodes that changed, oldest first, and how many changes came before the first of them.
     #[serde(skip)]
     log: VecDeque<NodeId>,
@@ -60,6 +60,13 @@ pub(super) struct Scopes {
     /// Counts questions, to know which index was asked last.
     #[serde(skip)]
     asked: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Pinned {
+    scopes: Vec<ScopeId>,
+    /// The node of that name, if it is there.
+    node: Option<NodeId>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -192,9 +199,9 @@ impl Scopes {
         match &key.rules.node {
             None => self.wide.retain(|known| *known != id),
             Some(name) => {
-                let scopes = self.pinned.get_mut(name).expect("a pinned scope is listed");
-                scopes.retain(|known| *known != id);
-                if scopes.is_empty() {
+                let pinned = self.pinned.get_mut(name).expect("a pinned scope is listed");
+                pinned.scopes.retain(|known| *known != id);
+                if pinned.scopes.is_empty() {
                     self.pinned.remove(name);
                 }
             }
@@ -224,7 +231,16 @@ impl Scopes {
     fn enter(&mut self, id: ScopeId, entries: &Entries) {
         let key = Arc::clone(&self.get(id).key);
         match &key.rules.node {
-            Some(name) => self.pinned.entry(name.clone()).or_default().push(id),
+            Some(name) => {
+                let find = || {
+                    let is_it = |entry: &Option<NodeEntry>| {
+                        entry.as_ref().is_some_and(|entry| entry.view.facts.name == *name)
+                    };
+                    entries.iter().position(is_it).map(|index| NodeId(index as u32))
+                };
+                let pinned = self.pinned.entry(name.clone());
+                pinned.or_insert_with(|| Pinned { scopes: Vec::new(), node: find() }).scopes.push(id);
+            }
             None => {
                 self.wide.push(id);
                 let scope = self.get_mut(id);
@@ -249,6 +265,13 @@ impl Scopes {
         for position in 0..self.wide.len() {
             self.get_mut(self.wide[position]).judge(node, entry);
         }
+        let pinned = entry.and_then(|entry| self.pinned.get_mut(&entry.view.facts.name));
+        pinned.into_iter().for_each(|pinned| pinned.node = Some(node));
+    }
+
+    /// The node of this name is gone.
+    pub(super) fn forget_name(&mut self, name: &str) {
+        self.pinned.get_mut(name).into_iter().for_each(|pinned| pinned.node = None);
     }
 
     /// Something about the node has changed that indexes know of.
@@ -271,7 +294,8 @@ impl Scopes {
         entry: &'a NodeEntry,
     ) -> impl Iterator<Item = ScopeId> + 'a {
         let wide = self.wide.iter().copied().filter(move |id| self.get(*id).member(node));
-        let pinned = self.pinned.get(&entry.view.facts.name).into_iter().flatten().copied();
+        let pinned = self.pinned.get(&entry.view.facts.name).into_iter();
+        let pinned = pinned.flat_map(|pinned| pinned.scopes.iter().copied());
         wide.chain(pinned.filter(move |id| self.get(*id).key.rules.allow(&entry.view.facts)))
     }
 
@@ -281,11 +305,10 @@ impl Scopes {
         id: ScopeId,
         shape: &ShapeSpec,
         entries: &Entries,
-        names: &BTreeMap<String, NodeId>,
         width: usize,
     ) -> Option<NodeId> {
         if let Some(name) = &shape.rules.node {
-            return named(name, shape, entries, names);
+            return self.named(name, shape, entries);
         }
         self.catch_up(id, entries, width).first_fit(shape, entries)
     }
@@ -297,11 +320,10 @@ impl Scopes {
         shape: &ShapeSpec,
         most: usize,
         entries: &Entries,
-        names: &BTreeMap<String, NodeId>,
         width: usize,
     ) -> Vec<NodeId> {
         if let Some(name) = &shape.rules.node {
-            return named(name, shape, entries, names).into_iter().collect();
+            return self.named(name, shape, entries).into_iter().collect();
         }
         self.catch_up(id, entries, width).fits(shape, most, entries)
     }
@@ -345,16 +367,11 @@ impl Scopes {
             (scope.index, scope.seen) = (Index::None, None);
         }
     }
-}
 
-/// The one node that will do, if it will.
-fn named(
-    name: &str,
-    shape: &ShapeSpec,
-    entries: &Entries,
-    names: &BTreeMap<String, NodeId>,
-) -> Option<NodeId> {
-    let id = *names.get(name)?;
-    let entry = entries[id.index()].as_ref()?;
-    (shape.rules.allow(&entry.view.facts) && entry.has_room_for(shape)).then_some(id)
+    /// The one node that will do, if it will.
+    fn named(&self, name: &str, shape: &ShapeSpec, entries: &Entries) -> Option<NodeId> {
+        let id = self.pinned.get(name)?.node?;
+        let entry = entries[id.index()].as_ref()?;
+        (shape.rules.allow(&entry.view.facts) && entry.has_room_for(shape)).then_some(id)
+    }
 }

@@ -52,24 +52,34 @@ impl fmt::Display for HostPort {
 /// (they ran already when they were entered) the first to leave does not free it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Company {
-    ports: BTreeMap<HostPort, u32>,
-    services: BTreeMap<String, u32>,
+    pub tasks: u32,
     /// Tasks that want to be alone.
     alone: u32,
-    pub tasks: u32,
+    /// Only where somebody has a port or belongs to a service: most nodes pay nothing for it.
+    details: Option<Box<Details>>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+struct Details {
+    ports: BTreeMap<HostPort, u32>,
+    services: BTreeMap<String, u32>,
 }
 
 impl Company {
     pub fn join(&mut self, shape: &ShapeSpec) {
         self.tasks += 1;
         self.alone += u32::from(shape.exclusive);
+        if shape.ports.is_empty() && shape.service.is_none() {
+            return;
+        }
+        let details = self.details.get_or_insert_default();
         for port in &shape.ports {
-            *self.ports.entry(*port).or_default() += 1;
+            *details.ports.entry(*port).or_default() += 1;
         }
         if let Some((service, _)) = &shape.service {
-            match self.services.get_mut(service) {
+            match details.services.get_mut(service) {
                 Some(count) => *count += 1,
-                None => drop(self.services.insert(service.clone(), 1)),
+                None => drop(details.services.insert(service.clone(), 1)),
             }
         }
     }
@@ -77,19 +87,26 @@ impl Company {
     pub fn leave(&mut self, shape: &ShapeSpec) {
         self.tasks -= 1;
         self.alone -= u32::from(shape.exclusive);
+        if shape.ports.is_empty() && shape.service.is_none() {
+            return;
+        }
+        let details = self.details.as_mut().expect("who leaves has joined");
         for port in &shape.ports {
-            let count = self.ports.get_mut(port).expect("who leaves has joined");
+            let count = details.ports.get_mut(port).expect("who leaves has joined");
             *count -= 1;
             if *count == 0 {
-                self.ports.remove(port);
+                details.ports.remove(port);
             }
         }
         if let Some((service, _)) = &shape.service {
-            let count = self.services.get_mut(service).expect("who leaves has joined");
+            let count = details.services.get_mut(service).expect("who leaves has joined");
             *count -= 1;
             if *count == 0 {
-                self.services.remove(service);
+                details.services.remove(service);
             }
+        }
+        if details.ports.is_empty() && details.services.is_empty() {
+            self.details = None;
         }
     }
 
@@ -100,16 +117,21 @@ impl Company {
 
     /// Tasks of this service.
     pub fn of_service(&self, service: &str) -> u32 {
-        self.services.get(service).copied().unwrap_or(0)
+        let details = self.details.as_ref();
+        details.and_then(|details| details.services.get(service)).copied().unwrap_or(0)
+    }
+
+    fn has_port(&self, port: HostPort) -> bool {
+        self.details.as_ref().is_some_and(|details| details.ports.contains_key(&port))
     }
 
     pub fn admits(&self, shape: &ShapeSpec) -> bool {
-        !shape.minds_company() && !self.is_closed() || self.objections(shape).next().is_none()
+        (!shape.minds_company() && !self.is_closed()) || self.objections(shape).next().is_none()
     }
 
     /// Everything about the company that keeps a task away, in the order of the filters.
     pub fn objections<'a>(&'a self, shape: &'a ShapeSpec) -> impl Iterator<Item = Filter> + 'a {
-        let ports = shape.ports.iter().any(|port| self.ports.contains_key(port));
+        let ports = shape.ports.iter().any(|port| self.has_port(*port));
         let service = shape.service.as_ref().map_or("", |(service, _)| service);
         let replicas = shape.max_per_node > 0 && self.of_service(service) >= shape.max_per_node;
         let alone = self.is_closed() || (shape.exclusive && self.tasks > 0);
