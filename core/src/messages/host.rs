@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::explanation::Explanation;
 use crate::id::{Attempt, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::{Outcome, TaskState};
-use crate::spec::JobSpec;
+use crate::spec::{JobSpec, ShapeSpec};
 use crate::time::Time;
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -104,5 +104,11 @@ pub enum NodeEvent {
     /// More runs on the node than it can hold since its capacity shrank.
     Deficit {
         node: NodeId,
+    },
+    /// Tasks of this shape wait and would run if there were another node that suits. Said once, and again
+    /// when twice as many wait.
+    Wanted {
+        shape: Arc<ShapeSpec>,
+        tasks: u64,
     },
 }

@@ -5,8 +5,9 @@
 //! no node has room for it. So a turn looks at shapes that just arrived or whose window closed,
 //! at nodes that just gained room, and at nothing else.
 //!
-//! The policy is the plainest that is fair: first come, first served; what does not fit is skipped;
-//! each task goes to the node with the fewest tasks among those that have room.
+//! The policy is the plainest that is fair: first come, first served; what does not fit is skipped.
+//! Each task goes to a node that its rules allow and that has room: the one with the fewest tasks of its
+//! service, in the branch that has the fewest, then the one with the fewest tasks.
 
 mod check;
 mod credit;
@@ -34,7 +35,7 @@ use crate::explanation::Subject;
 use crate::id::{Attempt, GroupId, NodeId, Slot, TaskId, Ticket};
 use crate::machine::{Broken, Machine};
 use crate::messages::{
-    Answer, ClusterMessage, GroupArrival, NodeNews, Outbox, Refusal, Released, ReturnedTask,
+    Answer, ClusterMessage, GroupArrival, NodeEvent, NodeNews, Outbox, Refusal, Released, ReturnedTask,
     SchedulerMessage, StopOrder, Withdrawal,
 };
 use crate::mutation::{self, Mutation};
@@ -452,6 +453,9 @@ impl Machine for Scheduler {
         self.plan(&mut turn);
         if let Some(plan) = turn.take_plan(&mut self.last_plan) {
             out.cluster.push(ClusterMessage::Commit(plan));
+        }
+        for (shape, tasks) in turn.wanted {
+            out.node_event(NodeEvent::Wanted { shape, tasks });
         }
         if let Some(sequence) = turn.seen {
             out.cluster.push(ClusterMessage::Seen { sequence });

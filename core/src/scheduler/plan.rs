@@ -28,6 +28,8 @@ pub(super) struct Turn {
     adopted: Vec<Adoption>,
     parts: Vec<PlanPart>,
     placements: Vec<Placement>,
+    /// Shapes for which the host might add a node, and how many tasks of each wait.
+    pub(super) wanted: Vec<(Arc<ShapeSpec>, u64)>,
     /// So many placements are made before others have their turn.
     most: usize,
     /// The role of the last part, while it can still be extended.
@@ -61,6 +63,7 @@ impl Turn {
             adopted: Vec::new(),
             parts: Vec::new(),
             placements: Vec::new(),
+            wanted: Vec::new(),
             last: None,
         }
     }
@@ -132,7 +135,7 @@ impl Scheduler {
             if turn.left() == 0 {
                 // What is left comes with the next turn, after everybody else had theirs.
                 self.unserved = near.into_nodes();
-                return self.shapes.unpark(&self.jobs);
+                return self.end_turn(turn);
             }
             let candidate = near.first(&self.nodes, &self.shapes);
             match (self.shapes.first_open(), candidate) {
@@ -156,6 +159,11 @@ impl Scheduler {
             // Credit ran out. Whoever is next waits too: credit is used in order.
             self.starve(near.into_nodes());
         }
+        self.end_turn(turn);
+    }
+
+    fn end_turn(&mut self, turn: &mut Turn) {
+        turn.wanted = self.shapes.news_of_wants();
         self.shapes.unpark(&self.jobs);
     }
 

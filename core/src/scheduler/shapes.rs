@@ -43,6 +43,8 @@ pub(super) struct Shape {
     pub(super) window: Option<Window>,
     pub(super) queue: Queue,
     pub(super) place: Place,
+    /// How many tasks waited when the host was last told that a node is wanted.
+    wanted: u64,
     /// The order of the queue's head, as the place it is in knows it.
     order: u64,
 }
@@ -174,7 +176,8 @@ impl Shapes {
         let touch = key.touch();
         let scopes = key.specs().map(|spec| nodes.intern_scope(spec)).collect();
         let (queue, place) = (Queue::default(), Place::Idle);
-        let shape = Shape { key, references: 0, scopes, touch, window: None, queue, place, order: 0 };
+        let shape =
+            Shape { key, references: 0, scopes, touch, window: None, queue, place, wanted: 0, order: 0 };
         self.entries[id.0 as usize] = Some(shape);
         id
     }
@@ -255,6 +258,9 @@ impl Shapes {
         self.leave(id);
         let shape = self.get_mut(id);
         (shape.place, shape.order) = (wanted, order);
+        if wanted == Place::Idle {
+            shape.wanted = 0;
+        }
         self.enter(id);
     }
 
@@ -356,6 +362,30 @@ impl Shapes {
     pub(super) fn waits_for_room(&self, id: ShapeId) -> bool {
         let shape = self.entries.get(id.0 as usize).and_then(Option::as_ref);
         shape.is_some_and(|shape| shape.place == Place::Indexed && shape.window.is_none())
+    }
+
+    /// Of the shapes that were tried in vain those of which so many wait that it is news.
+    pub(super) fn news_of_wants(&mut self) -> Vec<(Arc<ShapeSpec>, u64)> {
+        let mut news = Vec::new();
+        for id in self.parked.clone() {
+            let shape = self.get_mut(id);
+            let tasks = shape.queue.tasks;
+            if shape.window.is_some() || tasks < (2 * shape.wanted).max(1) {
+                continue;
+            }
+            shape.wanted = tasks;
+            match &shape.key {
+                ShapeKey::Task(spec) => news.push((Arc::clone(spec), tasks)),
+                ShapeKey::Gang(roles) => {
+                    let groups = tasks / roles.iter().map(|(_, count)| u64::from(*count)).sum::<u64>();
+                    let role = |(spec, count): &(Arc<ShapeSpec>, u32)| {
+                        (Arc::clone(spec), u64::from(*count) * groups)
+                    };
+                    news.extend(roles.iter().map(role));
+                }
+            }
+        }
+        news
     }
 
     /// Ends a turn: what was tried in vain waits for room again.

@@ -1,6 +1,7 @@
 //! Who is served first, and where: order of arrival, room, and the fewest tasks.
 
 use super::*;
+use crate::messages::HostMessage;
 
 /// Goal: arrival alone decides who is served first, whatever the shape. Method: three jobs of two
 /// shapes wait; a node comes in that has room for the first two of them only.
@@ -173,4 +174,27 @@ fn a_million_tasks_of_one_role_wait_and_are_served_in_order() {
     let placed = bench.hear(vec![released(&ended, Outcome::Completed), pending]);
     assert_eq!(placed.iter().map(|one| one.2).collect::<Vec<_>>(), [3, 4]);
     assert_eq!(bench.scheduler.explain(group(1)).map(|explanation| explanation.waiting), Some(999_995));
+}
+
+/// Goal: the host learns once what it could add a node for, again when twice as many wait, and anew after
+/// everything ran. Method: more tasks than room, then some more, then many more.
+#[test]
+fn a_node_is_wanted_once_and_again_when_twice_as_many_wait() {
+    let mut bench = Bench::new();
+    bench.add_nodes(CPU, &[2]);
+    fn wanted(bench: &mut Bench, batch: Vec<SchedulerMessage>) -> Vec<u64> {
+        bench.hear(batch);
+        let tasks = |message: &HostMessage| match message {
+            HostMessage::Node(NodeEvent::Wanted { tasks, .. }) => Some(*tasks),
+            _ => None,
+        };
+        bench.out.host.iter().filter_map(tasks).collect()
+    }
+    assert_eq!(wanted(&mut bench, vec![bag(1, 5, CPU, 1)]), [3], "two of five found room");
+    assert_eq!(wanted(&mut bench, vec![bag(2, 2, CPU, 1)]), [0; 0], "five wait: no news");
+    assert_eq!(wanted(&mut bench, vec![bag(3, 1, CPU, 1)]), [6], "twice as many as when it was told");
+    bench.hear(vec![SchedulerMessage::Nodes(vec![node(1, Resources::of(CPU, 9))])]);
+    bench.hear(vec![SchedulerMessage::Pending { sequence: 1, nodes: vec![NodeId(1)] }]);
+    assert_eq!(bench.scheduler.waiting_tasks(), 0);
+    assert_eq!(wanted(&mut bench, vec![bag(4, 4, CPU, 1)]), [1], "three of four found room");
 }
