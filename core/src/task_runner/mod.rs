@@ -54,6 +54,8 @@ enum Stage {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Agent {
     session: u64,
+    /// The session in which the agent of the next node of this id has begun anew, heard before the node.
+    early: u64,
     attempts: Chain,
     /// A sweep that the agent has not confirmed yet.
     sweep: Option<u64>,
@@ -160,10 +162,11 @@ impl TaskRunner {
         out.agents.push((node, AgentMessage::Sweep { session, sweep }));
     }
 
-    /// Sessions only grow: the new agent may have begun anew before this is heard.
+    /// The new agent may have begun anew before this is heard.
     fn node_added(&mut self, node: NodeId, session: u64) {
         let agent = self.agent_mut(node);
-        agent.session = agent.session.max(session);
+        agent.session = agent.session.max(agent.early).max(session);
+        agent.early = 0;
     }
 
     fn node_gone(&mut self, node: NodeId) {

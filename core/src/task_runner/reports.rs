@@ -7,6 +7,11 @@ use crate::time::Time;
 
 use super::{Stage, TaskRunner};
 
+/// Which node of an id a session belongs to: each has its own, and begins to count there.
+fn incarnation(session: u64) -> u64 {
+    session >> u32::BITS
+}
+
 impl TaskRunner {
     pub(super) fn report(
         &mut self,
@@ -18,6 +23,12 @@ impl TaskRunner {
     ) {
         let current = self.agent_mut(node).session;
         match report {
+            // Of a node that was added under the id of one that is still known here: what was meant for
+            // that one is not for this agent.
+            AgentReport::Hello if incarnation(session) > incarnation(current) => {
+                let agent = self.agent_mut(node);
+                agent.early = agent.early.max(session);
+            }
             AgentReport::Hello if session > current => self.hello(node, session, out),
             _ if session != current => {}
             AgentReport::Hello => {}

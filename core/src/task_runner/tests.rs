@@ -104,3 +104,19 @@ fn an_agent_that_began_anew_before_its_node_was_announced_is_heard() {
     let out = bench.hear(Time(0), RunnerMessage::Launch(vec![launch]));
     assert_eq!(out.agents, [(NODE, AgentMessage::Start { session: 5, attempt: attempt() })]);
 }
+
+/// Goal: an agent that begins anew before its node is heard of gets nothing that was meant for an earlier
+/// node of the same id. Method: its greeting overtakes the news that one node is gone and the other there.
+#[test]
+fn an_agent_of_the_next_node_hears_nothing_that_was_for_the_last() {
+    let mut bench = Bench::launched();
+    let (added, begun_anew) = (1 << u32::BITS, (1 << u32::BITS) + 1);
+    assert_eq!(bench.report(begun_anew, AgentReport::Hello).agents, []);
+    bench.hear(Time(2), RunnerMessage::Abandon(vec![attempt()]));
+    bench.hear(Time(2), RunnerMessage::NodeGone(NODE));
+    bench.hear(Time(2), RunnerMessage::NodeAdded { node: NODE, session: added });
+    let launch = Launch { attempt: attempt(), node: NODE };
+    let out = bench.hear(Time(3), RunnerMessage::Launch(vec![launch]));
+    let start = AgentMessage::Start { session: begun_anew, attempt: attempt() };
+    assert_eq!(out.agents, [(NODE, start)], "the session it has begun is known by now");
+}
