@@ -1,21 +1,12 @@
 //! The command as people and programs start it.
 
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
+
+#[path = "kit/starter.rs"]
+mod starter;
 
 fn plimsoll(arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the command starts");
-    let mut stdin = child.stdin.take().expect("it is piped");
-    // A command that does not read its input closes it; that is no failure of the test.
-    let _ = stdin.write_all(input.as_bytes());
-    drop(stdin);
-    child.wait_with_output().expect("the command ends")
+    starter::plimsoll(arguments, input.as_bytes())
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -1,9 +1,14 @@
 //! Configurations: the presets, and everything that can be wrong with a file.
 
+#[path = "kit/fields_of_later.rs"]
+mod fields_of_later;
+
 use std::path::Path;
 
 use plimsoll::{Config, InputError};
 use proptest::prelude::*;
+
+use fields_of_later::SETTINGS_OF_LATER;
 
 fn messages(error: InputError) -> Vec<String> {
     match error {
@@ -80,30 +85,7 @@ fn every_problem_is_reported_at_once() {
 
 #[test]
 fn no_setting_of_later_is_passed_over() {
-    let later = [
-        "classes",
-        "queues",
-        "share_key",
-        "queue_key",
-        "resource_weights",
-        "half_time",
-        "non_preemptible_factor",
-        "excess_budget",
-        "rebalance",
-        "bands",
-        "placement",
-        "faulty",
-        "default_class",
-        "share_unit",
-        "rates",
-        "protected_fraction",
-        "claim_after",
-        "gpu_cpu_ratio",
-        "resize_interval",
-        "freeze",
-        "headroom",
-    ];
-    for name in later {
+    for name in SETTINGS_OF_LATER {
         let found = messages(Config::from_json(&format!("{{\"{name}\": 0}}")).expect_err("not supported"));
         assert_eq!(found, [format!("not supported yet: {name}, found 0")]);
         Config::from_json(&format!("{{\"{name}\": null}}")).expect("null asks for nothing");

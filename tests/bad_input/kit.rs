@@ -1,7 +1,6 @@
 //! What the tests of bad input share: good documents to spoil, and both ways to have them judged.
 
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use plimsoll::core::document::{Fault, FaultKind};
 use plimsoll::core::plan::{self, PlanError};
@@ -63,18 +62,7 @@ pub fn refusal(file: &Value) -> PlanError {
 
 /// Starts `plimsoll plan - --json` with this input.
 pub fn command(input: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-        .args(["plan", "-", "--json"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the command starts");
-    let mut stdin = child.stdin.take().expect("it is piped");
-    // A command that has seen enough of its input closes it; that is no failure of the test.
-    let _ = stdin.write_all(input);
-    drop(stdin);
-    child.wait_with_output().expect("the command ends")
+    crate::starter::plimsoll(&["plan", "-", "--json"], input)
 }
 
 /// The problems that the command prints, one message each; it must say exit code 2 and nothing else.

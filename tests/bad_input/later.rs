@@ -3,6 +3,8 @@
 use plimsoll::core::document::FaultKind;
 use serde_json::{Value, json};
 
+use crate::fields_of_later::SETTINGS_OF_LATER;
+
 use super::kit::{command_messages, fault, faults, good, with};
 
 const NODE: [&str; 3] = ["path", "reserved", "access"];
@@ -15,30 +17,6 @@ const JOB: [&str; 6] = ["queue", "band", "priority", "lifetime", "pool", "finish
 const GROUP: [&str; 3] = ["hops", "freeze", "on_unsatisfiable"];
 
 const ROLE: [&str; 7] = ["initial", "auxiliary", "guest_of", "snapshot", "task_key", "retries", "on_preempt"];
-
-const SETTINGS: [&str; 21] = [
-    "classes",
-    "queues",
-    "share_key",
-    "queue_key",
-    "resource_weights",
-    "half_time",
-    "non_preemptible_factor",
-    "excess_budget",
-    "rebalance",
-    "bands",
-    "placement",
-    "faulty",
-    "default_class",
-    "share_unit",
-    "rates",
-    "protected_fraction",
-    "claim_after",
-    "gpu_cpu_ratio",
-    "resize_interval",
-    "freeze",
-    "headroom",
-];
 
 const EVENTS: [&str; 5] = ["idle", "fail", "resize", "reprioritise", "settings"];
 
@@ -54,7 +32,7 @@ fn places() -> Vec<(String, String)> {
         ("/events/0/submit", "events[0].submit", &JOB),
         ("/events/0/submit/groups/0", "events[0].submit.groups[0]", &GROUP),
         ("/events/0/submit/groups/0/roles/0", "events[0].submit.groups[0].roles[0]", &ROLE),
-        ("/settings", "settings", &SETTINGS),
+        ("/settings", "settings", &SETTINGS_OF_LATER),
     ];
     let expand = |(pointer, path, fields): (&str, &str, &[&str])| -> Vec<(String, String)> {
         fields.iter().map(|field| (format!("{pointer}/{field}"), format!("{path}.{field}"))).collect()

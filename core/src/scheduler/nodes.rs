@@ -180,10 +180,7 @@ impl Nodes {
         let wanted = shape.request.amounts();
         if scope == EVERYWHERE {
             let entries = &self.entries;
-            let admits = |index: usize| {
-                !shape.minds_company()
-                    || entries[index].as_ref().is_some_and(|entry| entry.company.admits(shape))
-            };
+            let admits = |index: usize| admits(entries, index, shape);
             return self.index.first_fit_where(wanted, admits).map(|index| NodeId(index as u32));
         }
         self.scopes.first_fit(scope, shape, &self.entries, self.index.width())
@@ -247,6 +244,12 @@ impl Nodes {
             self.index.remove(id.index());
         }
     }
+}
+
+/// Whether the company on an indexed node lets a task of this shape in.
+pub(super) fn admits(entries: &[Option<NodeEntry>], index: usize, shape: &ShapeSpec) -> bool {
+    // Most tasks do not mind, and a node that somebody has for itself is in no index.
+    !shape.minds_company() || entries[index].as_ref().is_some_and(|entry| entry.company.admits(shape))
 }
 
 pub(super) fn key(id: NodeId, tasks: u32) -> u64 {

@@ -16,7 +16,7 @@ use crate::constraint::Key;
 use crate::id::NodeId;
 use crate::spec::{Rules, ShapeSpec};
 
-use super::nodes::{NodeEntry, key};
+use super::nodes::{NodeEntry, admits, key};
 use super::spread::SpreadTree;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -118,10 +118,7 @@ impl Index {
             Index::None => None,
             Index::Spread(tree) => tree.first_fit(shape, entries),
             Index::Fewest(tree) => {
-                let admits = |index: usize| {
-                    let entry = entries[index].as_ref();
-                    !shape.minds_company() || entry.is_some_and(|entry| entry.company.admits(shape))
-                };
+                let admits = |index: usize| admits(entries, index, shape);
                 let found = tree.first_fit_where(shape.request.amounts(), admits);
                 found.map(|index| NodeId(index as u32))
             }

@@ -11,7 +11,7 @@ use crate::constraint::{Facts, Key};
 use crate::id::NodeId;
 use crate::spec::ShapeSpec;
 
-use super::nodes::{NodeEntry, key};
+use super::nodes::{NodeEntry, admits, key};
 
 type Entries = [Option<NodeEntry>];
 
@@ -165,10 +165,7 @@ impl Branch {
     fn first_fit(&self, shape: &ShapeSpec, entries: &Entries) -> Option<NodeId> {
         if let Some(leaf) = &self.leaf {
             let node = |slot: usize| leaf.slots[slot].expect("indexed slots are taken");
-            let admits = |slot: usize| {
-                let entry = entries[node(slot).index()].as_ref();
-                !shape.minds_company() || entry.is_some_and(|entry| entry.company.admits(shape))
-            };
+            let admits = |slot: usize| admits(entries, node(slot).index(), shape);
             return leaf.index.first_fit_where(shape.request.amounts(), admits).map(node);
         }
         let mut branches: Vec<(u64, &String, &Branch)> =
