@@ -75,7 +75,12 @@ impl Scheduler {
         }
         for (id, shape) in self.shapes.iter() {
             let waiting = expected.get(&id).copied().unwrap_or(0);
-            promise!(4, shape.queue.tasks == waiting, "a shape counts {} of {waiting}", shape.queue.tasks);
+            promise!(
+                4,
+                self.shapes.waiting(id) == waiting,
+                "a shape counts {} of {waiting}",
+                self.shapes.waiting(id)
+            );
             let idle = shape.place == Place::Idle;
             promise!(4, idle == (waiting == 0), "a shape with {waiting} waiting tasks is {:?}", shape.place);
             let served = idle || shape.place == Place::Indexed;

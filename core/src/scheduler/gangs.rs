@@ -36,12 +36,12 @@ impl Scheduler {
         let group = groups::find_mut(&mut self.jobs, id).expect("the caller has seen the group");
         let waiting = group.roles.iter().filter(|role| role.waiting() > 0);
         let key = waiting.map(|role| (Arc::clone(&role.spec), role.waiting())).collect();
-        let shape = self.shapes.intern(ShapeKey::Gang(key), &mut self.nodes);
+        let leaf = self.shapes.get(group.roles[0].shape).leaf;
+        let shape = self.shapes.intern(leaf, ShapeKey::Gang(key), &mut self.nodes);
         group.gang = Some(shape);
-        let tasks = group.waiting();
-        let entry = self.shapes.get_mut(shape);
-        entry.references += 1;
-        entry.queue.add(Entry { group: id, role: 0 }, tasks);
+        self.shapes.get_mut(shape).references += 1;
+        let queued = (group.roles[0].order, Entry { group: id, role: 0 });
+        self.shapes.add_waiting(shape, queued, group.waiting());
         self.shapes.settle(shape, &self.jobs);
         shape
     }
@@ -49,8 +49,7 @@ impl Scheduler {
     pub(super) fn dequeue_gang(&mut self, id: GroupId) {
         let group = groups::find_mut(&mut self.jobs, id).expect("the caller has seen the group");
         let shape = group.gang.take().expect("the caller has seen the gang");
-        let entry = self.shapes.get_mut(shape);
-        entry.queue.tasks -= gang_size(&entry.key);
+        self.shapes.take_waiting(shape, gang_size(&self.shapes.get(shape).key));
         self.shapes.settle(shape, &self.jobs);
         self.shapes.release(shape, &mut self.nodes);
     }
@@ -71,7 +70,7 @@ impl Scheduler {
         credit::spend(&mut self.credit, tasks);
         let group = groups::find_mut(&mut self.jobs, id).expect("a queued group is there");
         let shape = group.gang.take().expect("a queued gang knows its shape");
-        self.shapes.get_mut(shape).queue.tasks -= group.waiting();
+        self.shapes.take_waiting(shape, group.waiting());
         let mut nodes = nodes.into_iter();
         for (position, role) in order.iter().enumerate() {
             turn.begin_part(&group.roles[*role].spec, true, false);

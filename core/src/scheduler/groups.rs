@@ -9,6 +9,7 @@ use crate::collections::{Chain, Paged};
 use crate::id::GroupId;
 use crate::spec::{ShapeSpec, Start};
 
+use super::order::Order;
 use super::shapes::ShapeId;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -38,6 +39,8 @@ pub(super) struct GroupView {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct RoleView {
     pub(super) shape: ShapeId,
+    /// The place of its waiting tasks among all others of their share.
+    pub(super) order: Order,
     pub(super) spec: Arc<ShapeSpec>,
     tasks: u32,
     /// The first task that never started.
@@ -102,8 +105,15 @@ impl GroupView {
 }
 
 impl RoleView {
-    pub(super) fn new(shape: ShapeId, spec: Arc<ShapeSpec>, tasks: u32, adopted: u32) -> RoleView {
-        RoleView { shape, spec, tasks, fresh: adopted.min(tasks), returned: BTreeMap::new(), queued: 0 }
+    pub(super) fn new(
+        shape: ShapeId,
+        order: Order,
+        spec: Arc<ShapeSpec>,
+        tasks: u32,
+        adopted: u32,
+    ) -> RoleView {
+        let (fresh, returned) = (adopted.min(tasks), BTreeMap::new());
+        RoleView { shape, order, spec, tasks, fresh, returned, queued: 0 }
     }
 
     pub(super) fn waiting(&self) -> u32 {

@@ -14,10 +14,13 @@ mod credit;
 mod explain;
 mod gangs;
 mod groups;
+mod leaf;
 mod live;
 mod near;
 mod nodes;
+mod order;
 mod packing;
+mod pick;
 mod plan;
 mod queue;
 mod scopes;
@@ -48,8 +51,10 @@ use crate::time::Time;
 pub use check::Startable;
 use credit::Credit;
 use groups::{GroupView, JobView, RoleView};
+use leaf::LeafId;
 use live::LiveTable;
 use nodes::Nodes;
+use order::Order;
 use plan::{Adoption, Turn};
 use queue::Entry;
 use shapes::{Place, ShapeId, ShapeKey, Shapes};
@@ -92,12 +97,12 @@ impl Scheduler {
 
     /// Whether the last turn ended before everything was looked at.
     fn has_more_to_plan(&self) -> bool {
-        !self.unserved.is_empty() || self.shapes.first_open().is_some()
+        !self.unserved.is_empty() || self.shapes.any_open()
     }
 
     /// Tasks that wait for a place.
     pub fn waiting_tasks(&self) -> u64 {
-        self.shapes.iter().map(|(_, shape)| shape.queue.tasks).sum()
+        self.shapes.iter().map(|(id, _)| self.shapes.waiting(id)).sum()
     }
 
     fn group(&self, id: GroupId) -> Option<&GroupView> {
@@ -112,15 +117,16 @@ impl Scheduler {
         let id = arrival.group;
         let mut roles = Vec::with_capacity(arrival.roles.len());
         for (index, role) in arrival.roles.into_iter().enumerate() {
-            let shape = self.shapes.intern(ShapeKey::Task(Arc::clone(&role.shape)), &mut self.nodes);
-            self.shapes.get_mut(shape).references += 1;
             let entry = Entry { group: id, role: index as u16 };
+            let (leaf, order) = (LeafId(0), Order::by_arrival(0, entry));
+            let shape = self.shapes.intern(leaf, ShapeKey::Task(Arc::clone(&role.shape)), &mut self.nodes);
+            self.shapes.get_mut(shape).references += 1;
             let mut adopted = 0;
             for (node, tasks) in role.adopted {
                 turn.adopt(Adoption { entry, node, first: adopted, tasks });
                 adopted += tasks;
             }
-            roles.push(RoleView::new(shape, role.shape, role.tasks, adopted));
+            roles.push(RoleView::new(shape, order, role.shape, role.tasks, adopted));
         }
         let job = match self.jobs.get_mut(id.job().0) {
             Some(job) => job,
@@ -157,7 +163,7 @@ impl Scheduler {
             return;
         }
         role.queued += added;
-        self.shapes.get_mut(shape).queue.add(entry, u64::from(added));
+        self.shapes.add_waiting(shape, (role.order, entry), u64::from(added));
         self.arrived(now, shape);
     }
 
@@ -203,7 +209,7 @@ impl Scheduler {
             role.abandon_waiting();
             let queued = std::mem::take(&mut role.queued);
             if queued > 0 {
-                self.shapes.get_mut(role.shape).queue.tasks -= u64::from(queued);
+                self.shapes.take_waiting(role.shape, u64::from(queued));
                 shapes.push(role.shape);
             }
         }
@@ -379,7 +385,7 @@ impl Scheduler {
             if added > 0 {
                 role.queued += added;
                 let entry = Entry { group: id, role: index as u16 };
-                self.shapes.get_mut(role.shape).queue.add(entry, u64::from(added));
+                self.shapes.add_waiting(role.shape, (role.order, entry), u64::from(added));
                 shapes.push(role.shape);
             }
         }
@@ -476,7 +482,7 @@ impl Machine for Scheduler {
     fn rebuild(&mut self) {
         let width = self.settings.kinds.len();
         self.nodes.rebuild(width);
-        self.shapes.rebuild(width, &self.jobs);
+        self.shapes.rebuild(width, 1, &self.jobs);
     }
 
     fn check(&self) -> Result<(), Broken> {

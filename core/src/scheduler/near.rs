@@ -1,4 +1,5 @@
-//! Nodes that gained room in this turn, each filed under the waiting shape that comes first for it.
+//! Nodes that gained room in this turn, each filed under the waiting shape of one leaf that comes first
+//! for it.
 //!
 //! Filed by shape and not by the head of its queue: while one shape is served group after group, the
 //! nodes that wait for it stay where they are.
@@ -8,38 +9,47 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use crate::id::NodeId;
 
+use super::leaf::LeafId;
 use super::nodes::Nodes;
+use super::order::Order;
 use super::shapes::{ShapeId, Shapes};
 
 /// A node with room, and the shape that is served on it next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Candidate {
-    pub(super) order: u64,
+    pub(super) order: Order,
     pub(super) shape: ShapeId,
     pub(super) node: NodeId,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Near {
+    leaf: LeafId,
     /// Nodes by the shape they are filed under, those with the fewest tasks first, then by id.
     filed: BTreeMap<ShapeId, Filed>,
     /// The shapes of `filed`, by order.
-    by_order: BTreeSet<(u64, ShapeId)>,
+    by_order: BTreeSet<(Order, ShapeId)>,
 }
 
 #[derive(Debug, Default)]
 struct Filed {
     /// The order of the shape when it was last looked at.
-    order: u64,
+    order: Order,
     /// By tasks and id, each with the order of the shape when the node was filed.
-    nodes: BinaryHeap<Reverse<(u32, NodeId, u64)>>,
+    nodes: BinaryHeap<Reverse<(u32, NodeId, Order)>>,
 }
 
 impl Near {
+    pub(super) fn new(leaf: LeafId) -> Near {
+        Near { leaf, filed: BTreeMap::new(), by_order: BTreeSet::new() }
+    }
+
     /// Files a node under the first shape that it has room for; one without any is dropped.
     pub(super) fn file(&mut self, node: NodeId, nodes: &Nodes, shapes: &Shapes) {
         let Some(entry) = nodes.get(node).filter(|entry| entry.takes_work()) else { return };
-        let Some((order, shape)) = shapes.first_touched_by(node, entry, &nodes.scopes) else { return };
+        let Some((order, shape)) = shapes.first_touched_by(self.leaf, node, entry, &nodes.scopes) else {
+            return;
+        };
         let filed = self.filed.entry(shape).or_default();
         if filed.nodes.is_empty() {
             filed.order = order;
@@ -80,7 +90,7 @@ impl Near {
             let entry = nodes.get(node).filter(|entry| entry.takes_work() && entry.company.tasks == tasks);
             let is_first = entry.is_some_and(|entry| {
                 order == order_then
-                    || shapes.first_touched_by(node, entry, &nodes.scopes) == Some((order, shape))
+                    || shapes.first_touched_by(self.leaf, node, entry, &nodes.scopes) == Some((order, shape))
             });
             if is_first {
                 return Some(Candidate { order, shape, node });
@@ -98,13 +108,5 @@ impl Near {
             self.by_order.remove(&(filed.order, shape));
             self.filed.remove(&shape);
         }
-    }
-
-    /// The nodes that were not served.
-    pub(super) fn into_nodes(self) -> Vec<NodeId> {
-        let filed = self.filed.into_values().flat_map(|filed| filed.nodes);
-        let mut nodes: Vec<NodeId> = filed.map(|Reverse((_, node, _))| node).collect();
-        nodes.sort_unstable();
-        nodes
     }
 }

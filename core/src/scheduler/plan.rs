@@ -11,8 +11,9 @@ use super::Scheduler;
 use super::credit;
 use super::groups::{self, GroupView};
 use super::live::LiveTable;
-use super::near::{Candidate, Near};
+use super::near::Candidate;
 use super::nodes::{NodeEntry, Nodes};
+use super::pick::{Offer, Round};
 use super::queue::Entry;
 use super::scopes::EVERYWHERE;
 use super::shapes::{Place, ShapeId, ShapeKey};
@@ -118,46 +119,34 @@ impl Turn {
 }
 
 impl Scheduler {
-    /// Serves, in order of arrival, the shapes that are open (anywhere there is room) and the
-    /// indexed shapes to which a touched node matters (on that node), until nothing more fits.
-    /// Each step places something, exhausts a shape or parks one, so the turn ends.
+    /// Serves, in order, the shapes that are open (anywhere there is room) and the indexed shapes to
+    /// which a touched node matters (on that node), until nothing more fits. Each step places
+    /// something, exhausts a shape or parks one, so the turn ends.
     pub(super) fn plan(&mut self, turn: &mut Turn) {
         self.adopt(turn);
         turn.touched.extend(std::mem::take(&mut self.unserved));
-        let mut touched = std::mem::take(&mut turn.touched);
-        touched.sort_unstable();
-        touched.dedup();
-        let mut near = Near::default();
-        for node in touched {
-            near.file(node, &self.nodes, &self.shapes);
-        }
+        let mut round = Round::new(std::mem::take(&mut turn.touched));
         let starved = loop {
             if turn.left() == 0 {
                 // What is left comes with the next turn, after everybody else had theirs.
-                self.unserved = near.into_nodes();
+                self.unserved = round.into_nodes(&self.nodes);
                 return self.end_turn(turn);
             }
-            let candidate = near.first(&self.nodes, &self.shapes);
-            match (self.shapes.first_open(), candidate) {
-                (None, None) => break false,
-                (Some((order, shape)), near) if near.is_none_or(|near| order <= near.order) => {
-                    if self.serve_anywhere(shape, turn) == Served::NoCredit {
-                        break true;
-                    }
-                }
-                (_, candidate) => {
-                    let candidate = candidate.expect("the other arms cover its absence");
-                    if self.serve_on_node(candidate, turn) == Served::NoCredit {
-                        break true;
-                    }
-                    near.take(candidate.shape);
-                    near.file(candidate.node, &self.nodes, &self.shapes);
-                }
+            let Some((leaf, offer)) = self.pick(&mut round) else { break false };
+            let served = match offer {
+                Offer::Open(shape) => self.serve_anywhere(shape, turn),
+                Offer::Near(candidate) => self.serve_on_node(candidate, turn),
+            };
+            if served == Served::NoCredit {
+                break true;
+            }
+            if let Offer::Near(candidate) = offer {
+                round.served(leaf, candidate, &self.nodes, &self.shapes);
             }
         };
         if starved {
             // Credit ran out. Whoever is next waits too: credit is used in order.
-            self.starve(near.into_nodes());
+            self.starve(round.into_nodes(&self.nodes));
         }
         self.end_turn(turn);
     }
@@ -168,7 +157,7 @@ impl Scheduler {
     }
 
     fn serve_anywhere(&mut self, shape: ShapeId, turn: &mut Turn) -> Served {
-        let entry = self.shapes.head(shape, &self.jobs).expect("an open shape has something waiting");
+        let (_, entry) = self.shapes.head(shape, &self.jobs).expect("an open shape has something waiting");
         let is_gang = matches!(self.shapes.get(shape).key, ShapeKey::Gang(_));
         let served = match is_gang {
             false => self.place_role(entry, turn),
@@ -188,8 +177,8 @@ impl Scheduler {
         let role = usize::from(entry.role);
         let spec = Arc::clone(&group.roles[role].spec);
         turn.continue_part(entry, &spec);
-        let shape = self.shapes.get_mut(group.roles[role].shape);
-        let (scope, queue) = (shape.scopes[0], &mut shape.queue);
+        let shape = group.roles[role].shape;
+        let scope = self.shapes.get(shape).scopes[0];
         while group.roles[role].queued > 0 && turn.left() > 0 {
             let Some(first) = self.nodes.first_fit(scope, &spec) else { return Served::NoRoom };
             // Credit is asked for before a place is taken, so where it counts, one by one.
@@ -204,13 +193,13 @@ impl Scheduler {
                     let (index, number) = group.roles[role].take_queued();
                     bind_on(&mut self.live, on, group, Bind { entry, index, number, node }, turn);
                 });
-                queue.tasks -= u64::from(placed);
+                self.shapes.take_waiting(shape, u64::from(placed));
             } else {
                 let (index, number) = group.roles[role].take_queued();
                 self.nodes.take(first, &spec);
                 let one = Bind { entry, index, number, node: first };
                 bind(&mut self.live, &mut self.nodes, group, one, turn);
-                queue.tasks -= 1;
+                self.shapes.take_waiting(shape, 1);
             }
         }
         Served::All
@@ -229,8 +218,8 @@ impl Scheduler {
         if !credit::spend(&mut self.credit, 1) {
             return Served::NoCredit;
         }
-        let entry = self.shapes.head(shape, &self.jobs).expect("an indexed shape has something waiting");
-        self.shapes.get_mut(shape).queue.tasks -= 1;
+        let (_, entry) = self.shapes.head(shape, &self.jobs).expect("an indexed shape has something waiting");
+        self.shapes.take_waiting(shape, 1);
         let group = groups::find_mut(&mut self.jobs, entry.group).expect("a queued group is there");
         let role = &mut group.roles[usize::from(entry.role)];
         turn.continue_part(entry, &role.spec);

@@ -2,22 +2,24 @@
 //! one place: indexed by what would let it run, open (to be tried in this turn), or parked (tried
 //! in this turn, in vain).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::collections::{Deadlines, FitTree, Paged};
+use crate::collections::{Deadlines, Paged};
 use crate::id::NodeId;
 use crate::resources::Resources;
 use crate::spec::ShapeSpec;
 use crate::time::Time;
 
 use super::groups::{self, JobView};
+use super::leaf::{Leaf, LeafId};
 use super::nodes::{NodeEntry, Nodes};
-use super::queue::{Entry, Queue};
-use super::scopes::{EVERYWHERE, ScopeId, Scopes};
+use super::order::Order;
+use super::queue::{Queue, Queued};
+use super::scopes::{ScopeId, Scopes};
 use super::windows::Window;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -34,6 +36,10 @@ pub(super) enum ShapeKey {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Shape {
     pub(super) key: ShapeKey,
+    /// The share in which its tasks wait.
+    pub(super) leaf: LeafId,
+    /// Its place in the index of the leaf.
+    slot: u32,
     /// Roles of this shape, plus atomic groups queued under it.
     pub(super) references: u32,
     /// A node matters to this shape only if it belongs to one of these scopes and has at least this
@@ -41,12 +47,12 @@ pub(super) struct Shape {
     pub(super) scopes: SmallVec<[ScopeId; 1]>,
     touch: Resources,
     pub(super) window: Option<Window>,
-    pub(super) queue: Queue,
+    queue: Queue,
     pub(super) place: Place,
     /// How many tasks waited when the host was last told that a node is wanted.
     wanted: u64,
     /// The order of the queue's head, as the place it is in knows it.
-    order: u64,
+    order: Order,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -63,22 +69,15 @@ pub(super) struct Shapes {
     entries: Vec<Option<Shape>>,
     vacant: Vec<ShapeId>,
     #[serde(skip)]
-    interned: BTreeMap<ShapeKey, ShapeId>,
-    /// Waiting shapes by order of arrival, with the negative of the room that matters to them: so
-    /// "fits into what is free" is the tree's question with both sides negated.
-    #[serde(skip, default = "empty_index")]
-    index: FitTree<u64>,
-    /// Waiting shapes that not every node will do for, by scope and order of arrival.
+    interned: BTreeMap<(LeafId, ShapeKey), ShapeId>,
     #[serde(skip)]
-    scoped: BTreeMap<ScopeId, BTreeSet<(u64, ShapeId)>>,
+    leaves: Vec<Leaf>,
     #[serde(skip)]
     windows: Deadlines,
-    open: BTreeSet<(u64, ShapeId)>,
+    /// How many shapes are open.
+    #[serde(skip)]
+    open: usize,
     parked: Vec<ShapeId>,
-}
-
-fn empty_index() -> FitTree<u64> {
-    FitTree::new(u64::MAX, 0)
 }
 
 impl ShapeKey {
@@ -123,31 +122,41 @@ impl Shapes {
             entries: Vec::new(),
             vacant: Vec::new(),
             interned: BTreeMap::new(),
-            index: FitTree::new(u64::MAX, width),
-            scoped: BTreeMap::new(),
+            leaves: vec![Leaf::new(width)],
             windows: Deadlines::default(),
-            open: BTreeSet::new(),
+            open: 0,
             parked: Vec::new(),
         }
     }
 
-    pub(super) fn rebuild(&mut self, width: usize, jobs: &Paged<JobView>) {
-        self.index = FitTree::new(u64::MAX, width);
-        self.scoped.clear();
+    /// Makes everything anew that is not stored.
+    pub(super) fn rebuild(&mut self, width: usize, leaves: usize, jobs: &Paged<JobView>) {
+        self.leaves = vec![Leaf::new(width); leaves];
         self.windows = Deadlines::default();
         self.interned.clear();
+        self.open = 0;
         for index in 0..self.entries.len() {
-            let Some(shape) = &self.entries[index] else { continue };
+            let Some(shape) = &mut self.entries[index] else { continue };
             let id = ShapeId(index as u32);
-            self.interned.insert(shape.key.clone(), id);
+            shape.slot = self.leaves[shape.leaf.index()].admit(id);
+            self.interned.insert((shape.leaf, shape.key.clone()), id);
             if let Some(window) = shape.window {
                 self.windows.set(index, window.closes);
             }
-            if shape.place == Place::Indexed {
+            if matches!(shape.place, Place::Indexed | Place::Open) {
                 self.enter(id);
             }
             self.settle(id, jobs);
         }
+    }
+
+    /// Makes room for one leaf more.
+    pub(super) fn add_leaf(&mut self, width: usize) {
+        self.leaves.push(Leaf::new(width));
+    }
+
+    pub(super) fn leaf(&self, id: LeafId) -> &Leaf {
+        &self.leaves[id.index()]
     }
 
     pub(super) fn get(&self, id: ShapeId) -> &Shape {
@@ -163,8 +172,9 @@ impl Shapes {
         entries.filter_map(|(index, shape)| shape.as_ref().map(|shape| (ShapeId(index as u32), shape)))
     }
 
-    /// The shape of this key; the caller counts its reference.
-    pub(super) fn intern(&mut self, key: ShapeKey, nodes: &mut Nodes) -> ShapeId {
+    /// The shape of this key in this leaf; the caller counts its reference.
+    pub(super) fn intern(&mut self, leaf: LeafId, key: ShapeKey, nodes: &mut Nodes) -> ShapeId {
+        let key = (leaf, key);
         if let Some(id) = self.interned.get(&key) {
             return *id;
         }
@@ -173,13 +183,37 @@ impl Shapes {
             ShapeId(self.entries.len() as u32 - 1)
         });
         self.interned.insert(key.clone(), id);
-        let touch = key.touch();
-        let scopes = key.specs().map(|spec| nodes.intern_scope(spec)).collect();
-        let (queue, place) = (Queue::default(), Place::Idle);
-        let shape =
-            Shape { key, references: 0, scopes, touch, window: None, queue, place, wanted: 0, order: 0 };
+        let (leaf, key) = key;
+        let shape = Shape {
+            leaf,
+            slot: self.leaves[leaf.index()].admit(id),
+            references: 0,
+            scopes: key.specs().map(|spec| nodes.intern_scope(spec)).collect(),
+            touch: key.touch(),
+            key,
+            window: None,
+            queue: Queue::default(),
+            place: Place::Idle,
+            wanted: 0,
+            order: Order::default(),
+        };
         self.entries[id.0 as usize] = Some(shape);
         id
+    }
+
+    /// Tasks that wait with this shape.
+    pub(super) fn waiting(&self, id: ShapeId) -> u64 {
+        self.get(id).queue.tasks
+    }
+
+    /// So many tasks more wait; the caller sees to it that the shape is where it belongs.
+    pub(super) fn add_waiting(&mut self, id: ShapeId, queued: Queued, tasks: u64) {
+        self.get_mut(id).queue.add(queued, tasks);
+    }
+
+    /// So many tasks do not wait any longer; the caller settles the shape.
+    pub(super) fn take_waiting(&mut self, id: ShapeId, tasks: u64) {
+        self.get_mut(id).queue.tasks -= tasks;
     }
 
     /// Gives back one reference.
@@ -194,7 +228,8 @@ impl Shapes {
         if shape.references == 0 && shape.window.is_none() {
             assert_eq!(shape.place, Place::Idle, "nothing waits with an unused shape");
             let shape = self.entries[id.0 as usize].take().expect("checked above");
-            self.interned.remove(&shape.key);
+            self.leaves[shape.leaf.index()].dismiss(shape.slot);
+            self.interned.remove(&(shape.leaf, shape.key));
             self.vacant.push(id);
             shape.scopes.into_iter().for_each(|scope| nodes.scopes.release(scope));
         }
@@ -227,10 +262,10 @@ impl Shapes {
     }
 
     /// The entry that is served next with this shape.
-    pub(super) fn head(&mut self, id: ShapeId, jobs: &Paged<JobView>) -> Option<Entry> {
+    pub(super) fn head(&mut self, id: ShapeId, jobs: &Paged<JobView>) -> Option<Queued> {
         let shape = self.entries[id.0 as usize].as_mut().expect("a referenced shape is there");
         let is_gang = matches!(shape.key, ShapeKey::Gang(_));
-        shape.queue.head(|entry| waits(jobs, id, is_gang, entry))
+        shape.queue.head(|queued| waits(jobs, id, is_gang, queued))
     }
 
     /// Puts the shape where it belongs after its queue changed.
@@ -239,13 +274,13 @@ impl Shapes {
         self.move_to(id, place, jobs);
         let shape = self.entries[id.0 as usize].as_mut().expect("a referenced shape is there");
         let is_gang = matches!(shape.key, ShapeKey::Gang(_));
-        shape.queue.compact(|entry| waits(jobs, id, is_gang, entry));
+        shape.queue.compact(|queued| waits(jobs, id, is_gang, queued));
     }
 
     /// Moves a shape to a place, or to idle if nothing of it waits; waiting shapes are never idle.
     pub(super) fn move_to(&mut self, id: ShapeId, place: Place, jobs: &Paged<JobView>) {
         let head = self.head(id, jobs);
-        let order = head.map_or(0, |entry| entry.group.order());
+        let order = head.map_or(Order::default(), |(order, _)| order);
         let wanted = match (head, place) {
             (None, _) => Place::Idle,
             (Some(_), Place::Idle) => Place::Indexed,
@@ -265,70 +300,52 @@ impl Shapes {
     }
 
     fn leave(&mut self, id: ShapeId) {
-        let (place, order) = (self.get(id).place, self.get(id).order);
-        match place {
+        let shape = self.entries[id.0 as usize].as_ref().expect("a referenced shape is there");
+        let leaf = &mut self.leaves[shape.leaf.index()];
+        match shape.place {
             Place::Idle => {}
-            Place::Indexed => {
-                let scopes = self.get(id).scopes.clone();
-                for scope in scopes {
-                    self.leave_scope(scope, order, id);
-                }
+            Place::Indexed => leaf.leave(&shape.scopes, shape.order, shape.slot),
+            Place::Open => {
+                leaf.close(shape.order, id);
+                self.open -= 1;
             }
-            Place::Open => assert!(self.open.remove(&(order, id)), "an open shape is listed"),
             Place::Parked => self.parked.retain(|parked| *parked != id),
         }
     }
 
     fn enter(&mut self, id: ShapeId) {
         let shape = self.entries[id.0 as usize].as_ref().expect("a referenced shape is there");
+        let leaf = &mut self.leaves[shape.leaf.index()];
         match shape.place {
             Place::Idle => {}
-            Place::Indexed => {
-                for scope in &shape.scopes {
-                    if *scope == EVERYWHERE {
-                        let amounts = shape.touch.amounts().iter();
-                        let room: SmallVec<[i64; 8]> = amounts.map(|amount| -amount).collect();
-                        self.index.set(id.0 as usize, shape.order, &room);
-                    } else {
-                        self.scoped.entry(*scope).or_default().insert((shape.order, id));
-                    }
-                }
+            Place::Indexed => leaf.enter(&shape.scopes, shape.order, shape.slot, shape.touch.amounts()),
+            Place::Open => {
+                leaf.open(shape.order, id);
+                self.open += 1;
             }
-            Place::Open => assert!(self.open.insert((shape.order, id)), "a shape is listed once"),
             Place::Parked => self.parked.push(id),
         }
     }
 
-    /// The open shape whose head came first.
-    pub(super) fn first_open(&self) -> Option<(u64, ShapeId)> {
-        self.open.first().copied()
+    /// Whether anything is to be tried in this turn or the next.
+    pub(super) fn any_open(&self) -> bool {
+        self.open > 0
     }
 
-    fn leave_scope(&mut self, scope: ScopeId, order: u64, id: ShapeId) {
-        if scope == EVERYWHERE {
-            return self.index.remove(id.0 as usize);
-        }
-        // A gang may have several roles of one scope; it is listed there once.
-        if let Some(waiting) = self.scoped.get_mut(&scope) {
-            waiting.remove(&(order, id));
-            if waiting.is_empty() {
-                self.scoped.remove(&scope);
-            }
-        }
-    }
-
-    /// The indexed shape whose head came first, among those to which this node matters.
+    /// The indexed shape of a leaf whose head comes first, among those to which this node matters.
     pub(super) fn first_touched_by(
         &self,
+        leaf: LeafId,
         node: NodeId,
         entry: &NodeEntry,
         scopes: &Scopes,
-    ) -> Option<(u64, ShapeId)> {
-        let mut first = self.first_anywhere(entry);
-        if self.scoped.is_empty() {
+    ) -> Option<(Order, ShapeId)> {
+        let leaf = self.leaf(leaf);
+        let mut first = leaf.first_anywhere(entry, |id| self.get(id).is_admitted_on(entry));
+        if !leaf.has_scoped() {
             return first;
         }
-        for waiting in scopes.of_node(node, entry).filter_map(|scope| self.scoped.get(&scope)) {
+        for waiting in scopes.of_node(node, entry).filter_map(|scope| leaf.of_scope(scope)) {
             let before = waiting.iter().take_while(|known| first.is_none_or(|first| **known < first));
             let found = before.copied().find(|(_, id)| self.get(*id).finds_room_on(entry));
             first = found.or(first);
@@ -336,26 +353,15 @@ impl Shapes {
         first
     }
 
-    fn first_anywhere(&self, entry: &NodeEntry) -> Option<(u64, ShapeId)> {
-        let free = &entry.free;
-        let mut wanted: SmallVec<[i64; 8]> = SmallVec::from_elem(0, self.index.width());
-        for (wanted, amount) in wanted.iter_mut().zip(free.amounts()) {
-            *wanted = -amount;
-        }
-        let admitted = |index| self.get(ShapeId(index as u32)).is_admitted_on(entry);
-        let index = self.index.first_fit_where(&wanted, admitted)?;
-        Some((self.index.key(index).expect("the tree named it"), ShapeId(index as u32)))
-    }
-
     /// The order under which a shape is indexed, if it is.
-    pub(super) fn index_order(&self, id: ShapeId) -> Option<u64> {
+    pub(super) fn index_order(&self, id: ShapeId) -> Option<Order> {
         let shape = self.entries.get(id.0 as usize).and_then(Option::as_ref);
         shape.filter(|shape| shape.place == Place::Indexed).map(|shape| shape.order)
     }
 
     /// Shapes that are open.
     pub(super) fn open(&self) -> Vec<ShapeId> {
-        self.open.iter().map(|(_, id)| *id).collect()
+        self.leaves.iter().flat_map(Leaf::open_shapes).collect()
     }
 
     /// Whether a shape of this id waits for room.
@@ -398,12 +404,11 @@ impl Shapes {
     }
 }
 
-fn waits(jobs: &Paged<JobView>, shape: ShapeId, is_gang: bool, entry: Entry) -> bool {
-    groups::find(jobs, entry.group).is_some_and(|group| match is_gang {
-        true => group.gang == Some(shape),
-        false => {
-            let role = &group.roles[usize::from(entry.role)];
-            role.shape == shape && role.queued > 0
-        }
+/// Whether an entry still waits with this shape, under this order.
+fn waits(jobs: &Paged<JobView>, shape: ShapeId, is_gang: bool, (order, entry): Queued) -> bool {
+    groups::find(jobs, entry.group).is_some_and(|group| {
+        let role = &group.roles[usize::from(entry.role)];
+        let queued = if is_gang { group.gang == Some(shape) } else { role.shape == shape && role.queued > 0 };
+        queued && role.order == order
     })
 }

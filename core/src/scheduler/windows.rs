@@ -60,7 +60,7 @@ impl Scheduler {
     fn fills_all_that_is_free(&self, id: ShapeId) -> bool {
         let shape = self.shapes.get(id);
         match &shape.key {
-            ShapeKey::Task(spec) => shape.queue.tasks >= self.nodes.places_at_most(&spec.request),
+            ShapeKey::Task(spec) => self.shapes.waiting(id) >= self.nodes.places_at_most(&spec.request),
             ShapeKey::Gang(roles) => {
                 roles.iter().any(|(spec, count)| self.nodes.places_at_most(&spec.request) < u64::from(*count))
             }
