@@ -26,6 +26,7 @@ pub mod rebalancer;
 pub mod resources;
 pub mod scheduler;
 pub mod settings;
+pub mod shares;
 pub mod sim;
 pub mod spec;
 pub mod task_runner;

@@ -1,0 +1,8 @@
+//! The arithmetic of shares: who is entitled to how much, and whose turn it is. Plain functions and
+//! small values in exact integers; nothing here knows a machine.
+
+pub mod classes;
+pub mod requestors;
+
+#[cfg(test)]
+mod tests;
