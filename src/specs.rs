@@ -9,9 +9,9 @@ use plimsoll_core::quantity::QuantityError;
 use plimsoll_core::resources::Resources;
 use plimsoll_core::settings::Settings;
 use plimsoll_core::spec::{
-    self, Availability, Condition, HostPort, Invalid, Platform, Problem, Rules, ShapeSpec, Start,
+    self, Availability, Condition, HostPort, Invalid, Platform, Problem, Rules, ShapeSpec, Standing, Start,
 };
-use plimsoll_core::time::Span;
+use plimsoll_core::time::{Span, Time};
 
 /// An amount of a resource: `2`, `0.5`, `"500m"` or `"4Gi"`.
 #[derive(Clone, PartialEq, Debug)]
@@ -45,6 +45,17 @@ pub struct JobSpec {
     pub requestor: String,
     /// Jobs that belong together.
     pub job_set: String,
+    /// The queue it waits in; empty for none.
+    pub queue: String,
+    /// The band it belongs to; empty for the default one.
+    pub band: String,
+    /// Inside a queue, larger is sooner.
+    pub priority: i32,
+    /// How long it may hold what it holds beyond its queue's share; `None` for as long as it runs.
+    pub lifetime: Option<Duration>,
+    /// When it should be finished, on the runtime's own clock: inside a band and priority the earliest
+    /// goes first.
+    pub finish_by: Option<Time>,
     /// At least one.
     pub groups: Vec<GroupSpec>,
 }
@@ -73,6 +84,8 @@ pub struct RoleSpec {
     pub service: Option<(String, u64)>,
     /// How long one task is expected to run.
     pub duration: Option<Duration>,
+    /// Under which name run times are remembered, where nobody knows how long a task runs.
+    pub task_key: Option<String>,
     /// What a node must be, such as `node.labels.zone == a`; all of it must hold.
     pub constraints: Vec<String>,
     /// Platforms such as `linux/amd64`, one of which the node must have; any if there are none.
@@ -131,13 +144,66 @@ impl JobSpec {
         self
     }
 
+    /// Puts the job into a queue.
+    #[must_use]
+    pub fn queue(mut self, queue: impl Into<String>) -> JobSpec {
+        self.queue = queue.into();
+        self
+    }
+
+    /// Puts the job into a band.
+    #[must_use]
+    pub fn band(mut self, band: impl Into<String>) -> JobSpec {
+        self.band = band.into();
+        self
+    }
+
+    /// Says how urgent the job is inside its queue: larger is sooner.
+    #[must_use]
+    pub fn priority(mut self, priority: i32) -> JobSpec {
+        self.priority = priority;
+        self
+    }
+
+    /// Puts the job into a set of jobs.
+    #[must_use]
+    pub fn job_set(mut self, job_set: impl Into<String>) -> JobSpec {
+        self.job_set = job_set.into();
+        self
+    }
+
+    /// Says how long the job may hold what it holds beyond the share of its queue.
+    #[must_use]
+    pub fn lifetime(mut self, lifetime: Duration) -> JobSpec {
+        self.lifetime = Some(lifetime);
+        self
+    }
+
+    /// Says when the job should be finished, on the runtime's own clock.
+    #[must_use]
+    pub fn finish_by(mut self, moment: Time) -> JobSpec {
+        self.finish_by = Some(moment);
+        self
+    }
+
+    fn standing(&self) -> Result<Standing, Invalid> {
+        Ok(Standing {
+            queue: self.queue.as_str().into(),
+            band: self.band.as_str().into(),
+            priority: self.priority,
+            lifetime: self.lifetime.map(|lifetime| span("lifetime", lifetime)).transpose()?,
+            finish_by: self.finish_by,
+        })
+    }
+
     pub(crate) fn validated(&self, settings: &Settings) -> Result<Arc<spec::JobSpec>, Invalid> {
         let groups = self.groups.iter().enumerate();
         let groups = groups.map(|(index, group)| group.convert(&format!("groups[{index}]"), settings));
         let job = spec::JobSpec {
             name: self.name.clone(),
-            requestor: self.requestor.clone(),
+            requestor: self.requestor.as_str().into(),
             job_set: self.job_set.clone(),
+            standing: self.standing()?,
             groups: groups.collect::<Result<_, _>>()?,
         };
         job.validate(settings)?;
@@ -191,6 +257,13 @@ impl RoleSpec {
     #[must_use]
     pub fn duration(mut self, duration: Duration) -> RoleSpec {
         self.duration = Some(duration);
+        self
+    }
+
+    /// Says under which name run times are remembered, where nobody knows how long a task runs.
+    #[must_use]
+    pub fn task_key(mut self, key: impl Into<String>) -> RoleSpec {
+        self.task_key = Some(key.into());
         self
     }
 
@@ -293,6 +366,7 @@ impl RoleSpec {
                 .duration
                 .map(|duration| span(&format!("{field}.duration"), duration))
                 .transpose()?,
+            task_key: self.task_key.as_deref().map(Into::into),
         })
     }
 }

@@ -82,9 +82,16 @@ impl Run {
         self.jobs += 1;
         self.now = self.now + Span::from_millis(10);
         let shape = Arc::new(ShapeSpec { request: Resources::of(CPU, 1_000), ..ShapeSpec::default() });
-        let role = RoleArrival { shape, tasks: self.tasks, adopted: Vec::new() };
+        let role =
+            RoleArrival { shape, tasks: self.tasks, duration: None, task_key: None, adopted: Vec::new() };
         let group = GroupId::new(JobId(self.jobs), 0);
-        let arrival = GroupArrival { group, start: Start::Independent, roles: vec![role] };
+        let arrival = GroupArrival {
+            group,
+            start: Start::Independent,
+            requestor: Arc::default(),
+            standing: Standing::default(),
+            roles: vec![role],
+        };
         let batch = vec![SchedulerMessage::NewGroups(vec![arrival])];
         let (deciding, decided) = self.decide(batch);
         let count: usize = decided.cluster.iter().map(placements).sum();

@@ -144,6 +144,17 @@ impl<'a> Cursor<'a> {
         whole
     }
 
+    /// A whole number that may be negative.
+    pub fn integer(&self, range: RangeInclusive<i64>) -> Option<i64> {
+        let expected = || between("a whole number", range.start(), range.end());
+        let Value::Integer(whole) = self.value else { return self.wrong_type(&expected()) };
+        if !range.contains(whole) {
+            self.fault(FaultKind::OutOfRange, expected());
+            return None;
+        }
+        Some(*whole)
+    }
+
     /// A length of time, written in seconds.
     pub fn span(&self, range: RangeInclusive<Span>) -> Option<Span> {
         let range = range.start().as_seconds()..=range.end().as_seconds();

@@ -121,10 +121,18 @@ impl JobState {
             let roles = group.roles.iter().enumerate().map(|(role, spec)| RoleArrival {
                 shape: Arc::clone(&spec.shape),
                 tasks: spec.max,
+                duration: spec.duration,
+                task_key: spec.task_key.clone(),
                 adopted: adopted_tasks(adopted, index, role),
             });
             let roles = roles.collect();
-            out.new_group(GroupArrival { group: GroupId::new(id, index as u16), start: group.start, roles });
+            out.new_group(GroupArrival {
+                group: GroupId::new(id, index as u16),
+                start: group.start,
+                requestor: Arc::clone(&spec.requestor),
+                standing: spec.standing.clone(),
+                roles,
+            });
         }
         let unfinished_groups = groups.len() as u32;
         out.host.push(HostMessage::Accepted { job: id, spec: Arc::clone(&spec) });

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::explanation::Subject;
-use crate::id::{Attempt, GroupId, NodeId, TaskId, Ticket};
+use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::Outcome;
 use crate::resources::Resources;
 use crate::settings::Settings;
-use crate::spec::{NodeFacts, ShapeSpec, Start};
+use crate::spec::{NodeFacts, ShapeSpec, Standing, Start};
+use crate::time::Span;
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum SchedulerMessage {
@@ -21,6 +22,8 @@ pub enum SchedulerMessage {
     Withdraw(Vec<GroupId>),
     /// From JobState: an atomic group lost a member; what still runs of it is to stop.
     Break(Vec<GroupId>),
+    /// From JobState: these jobs stand otherwise from now on.
+    Standing(Vec<(JobId, Standing)>),
     /// From JobState: these groups are finished and will not be heard of again.
     Forget(Vec<GroupId>),
     /// From ClusterState: nodes were added, changed or removed.
@@ -66,6 +69,8 @@ pub enum SchedulerMessage {
 pub struct GroupArrival {
     pub group: GroupId,
     pub start: Start,
+    pub requestor: Arc<str>,
+    pub standing: Standing,
     pub roles: Vec<RoleArrival>,
 }
 
@@ -73,6 +78,10 @@ pub struct GroupArrival {
 pub struct RoleArrival {
     pub shape: Arc<ShapeSpec>,
     pub tasks: u32,
+    /// How long one task is expected to run, if the caller knows.
+    pub duration: Option<Span>,
+    /// Under which name run times are remembered.
+    pub task_key: Option<Arc<str>>,
     /// Nodes on which so many of its tasks run already, to be entered where they are.
     pub adopted: Vec<(NodeId, u32)>,
 }

@@ -33,15 +33,15 @@ impl Scheduler {
         if self.group(id).is_some_and(|group| group.gang.is_some()) {
             self.dequeue_gang(id);
         }
-        let group = groups::find_mut(&mut self.jobs, id).expect("the caller has seen the group");
+        let group = groups::find(&self.jobs, id).expect("the caller has seen the group");
         let waiting = group.roles.iter().filter(|role| role.waiting() > 0);
         let key = waiting.map(|role| (Arc::clone(&role.spec), role.waiting())).collect();
-        let leaf = self.shapes.get(group.roles[0].shape).leaf;
+        let (tasks, queued) = (group.waiting(), (group.roles[0].order, Entry { group: id, role: 0 }));
+        let leaf = self.jobs.get(id.job().0).expect("a group has a job").leaf;
         let shape = self.shapes.intern(leaf, ShapeKey::Gang(key), &mut self.nodes);
-        group.gang = Some(shape);
+        self.group_mut(id).expect("the caller has seen the group").gang = Some(shape);
         self.shapes.get_mut(shape).references += 1;
-        let queued = (group.roles[0].order, Entry { group: id, role: 0 });
-        self.shapes.add_waiting(shape, queued, group.waiting());
+        self.add_waiting(shape, queued, tasks);
         self.shapes.settle(shape, &self.jobs);
         shape
     }
@@ -49,7 +49,7 @@ impl Scheduler {
     pub(super) fn dequeue_gang(&mut self, id: GroupId) {
         let group = groups::find_mut(&mut self.jobs, id).expect("the caller has seen the group");
         let shape = group.gang.take().expect("the caller has seen the gang");
-        self.shapes.take_waiting(shape, gang_size(&self.shapes.get(shape).key));
+        self.take_waiting(shape, gang_size(&self.shapes.get(shape).key));
         self.shapes.settle(shape, &self.jobs);
         self.shapes.release(shape, &mut self.nodes);
     }
@@ -70,11 +70,14 @@ impl Scheduler {
         credit::spend(&mut self.credit, tasks);
         let group = groups::find_mut(&mut self.jobs, id).expect("a queued group is there");
         let shape = group.gang.take().expect("a queued gang knows its shape");
-        self.shapes.take_waiting(shape, group.waiting());
+        self.take_waiting(shape, tasks);
+        let group = groups::find_mut(&mut self.jobs, id).expect("a queued group is there");
         let mut nodes = nodes.into_iter();
+        let mut started = Vec::with_capacity(order.len());
         for (position, role) in order.iter().enumerate() {
             turn.begin_part(&group.roles[*role].spec, true, false);
             let entry = Entry { group: id, role: *role as u16 };
+            started.push((entry, group.roles[*role].waiting()));
             for _ in 0..group.roles[*role].waiting() {
                 let (index, number) = group.roles[*role].take();
                 let node = nodes.next().expect("every task was given a node");
@@ -83,6 +86,9 @@ impl Scheduler {
             if position + 1 < order.len() {
                 turn.bind_last_to_next();
             }
+        }
+        for (entry, tasks) in started {
+            self.count_started(turn.now, entry, tasks);
         }
         Served::All
     }

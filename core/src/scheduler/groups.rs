@@ -7,14 +7,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::collections::{Chain, Paged};
 use crate::id::GroupId;
-use crate::spec::{ShapeSpec, Start};
+use crate::spec::{ShapeSpec, Standing, Start};
 
+use super::leaf::LeafId;
 use super::order::Order;
 use super::shapes::ShapeId;
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct JobView {
     pub(super) groups: Vec<Option<GroupView>>,
+    /// Who asks for it and how it stands, unless nobody in particular and like most.
+    pub(super) standing: Option<Box<(Arc<str>, Standing)>>,
+    /// Where its work waits.
+    pub(super) leaf: LeafId,
+    /// Tasks that run.
+    pub(super) running: u32,
+    /// Counts starts over all jobs: who was served last.
+    pub(super) served: u64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -49,6 +58,8 @@ pub(super) struct RoleView {
     pub(super) returned: BTreeMap<u32, u32>,
     /// How many of the waiting tasks its shape's queue counts.
     pub(super) queued: u32,
+    /// How long a task is expected to run, in milliseconds; 0 if nobody knows.
+    pub(super) expected: u32,
 }
 
 pub(super) fn find(jobs: &Paged<JobView>, id: GroupId) -> Option<&GroupView> {
@@ -60,6 +71,16 @@ pub(super) fn find_mut(jobs: &mut Paged<JobView>, id: GroupId) -> Option<&mut Gr
 }
 
 impl JobView {
+    pub(super) fn new(leaf: LeafId, requestor: Arc<str>, standing: Standing) -> JobView {
+        let is_plain = requestor.is_empty() && standing == Standing::default();
+        let standing = (!is_plain).then(|| Box::new((requestor, standing)));
+        JobView { groups: Vec::new(), standing, leaf, running: 0, served: 0 }
+    }
+
+    pub(super) fn priority(&self) -> i32 {
+        self.standing.as_ref().map_or(0, |standing| standing.1.priority)
+    }
+
     pub(super) fn insert(&mut self, index: usize, group: GroupView) {
         if self.groups.len() <= index {
             if self.groups.is_empty() {
@@ -105,15 +126,9 @@ impl GroupView {
 }
 
 impl RoleView {
-    pub(super) fn new(
-        shape: ShapeId,
-        order: Order,
-        spec: Arc<ShapeSpec>,
-        tasks: u32,
-        adopted: u32,
-    ) -> RoleView {
-        let (fresh, returned) = (adopted.min(tasks), BTreeMap::new());
-        RoleView { shape, order, spec, tasks, fresh, returned, queued: 0 }
+    pub(super) fn new(shape: ShapeId, spec: Arc<ShapeSpec>, tasks: u32, adopted: u32) -> RoleView {
+        let (fresh, returned, order) = (adopted.min(tasks), BTreeMap::new(), Order::default());
+        RoleView { shape, order, spec, tasks, fresh, returned, queued: 0, expected: 0 }
     }
 
     pub(super) fn waiting(&self) -> u32 {

@@ -9,11 +9,14 @@
 //! Each task goes to a node that its rules allow and that has room: the one with the fewest tasks of its
 //! service, in the branch that has the fewest, then the one with the fewest tasks.
 
+mod account;
 mod check;
 mod credit;
 mod explain;
 mod gangs;
+mod grants;
 mod groups;
+mod keys;
 mod leaf;
 mod live;
 mod near;
@@ -25,7 +28,10 @@ mod plan;
 mod queue;
 mod scopes;
 mod shapes;
+mod shares;
 mod spread;
+mod standing;
+mod sums;
 mod windows;
 
 use std::collections::VecDeque;
@@ -50,14 +56,14 @@ use crate::time::Time;
 
 pub use check::Startable;
 use credit::Credit;
+use grants::Grants;
 use groups::{GroupView, JobView, RoleView};
-use leaf::LeafId;
 use live::LiveTable;
 use nodes::Nodes;
-use order::Order;
 use plan::{Adoption, Turn};
 use queue::Entry;
 use shapes::{Place, ShapeId, ShapeKey, Shapes};
+use shares::Shares;
 
 /// More questions than this do not wait for an answer at one time.
 const QUESTIONS_MAX: usize = 1_024;
@@ -76,15 +82,25 @@ pub struct Scheduler {
     questions: VecDeque<(Ticket, Subject)>,
     /// Nodes with room that the last turn did not come to.
     unserved: Vec<NodeId>,
+    shares: Shares,
+    /// What classes were granted and have not used yet, while a turn goes on.
+    grants: Option<Grants>,
+    /// Counts turns of planning, and starts of tasks.
+    rounds: u64,
+    starts: u64,
 }
 
 impl Scheduler {
     pub fn new(settings: Arc<Settings>) -> Scheduler {
         let width = settings.kinds.len();
         Scheduler {
+            shares: Shares::new(&settings.shares),
+            grants: None,
+            rounds: 0,
+            starts: 0,
             settings,
             nodes: Nodes::new(width),
-            shapes: Shapes::new(width),
+            shapes: Shapes::new(),
             jobs: Paged::default(),
             live: LiveTable::default(),
             last_plan: 0,
@@ -115,10 +131,10 @@ impl Scheduler {
 
     fn new_group(&mut self, now: Time, arrival: GroupArrival, turn: &mut Turn) {
         let id = arrival.group;
+        let leaf = self.enter_job(id.job(), arrival.requestor, arrival.standing);
         let mut roles = Vec::with_capacity(arrival.roles.len());
         for (index, role) in arrival.roles.into_iter().enumerate() {
             let entry = Entry { group: id, role: index as u16 };
-            let (leaf, order) = (LeafId(0), Order::by_arrival(0, entry));
             let shape = self.shapes.intern(leaf, ShapeKey::Task(Arc::clone(&role.shape)), &mut self.nodes);
             self.shapes.get_mut(shape).references += 1;
             let mut adopted = 0;
@@ -126,12 +142,13 @@ impl Scheduler {
                 turn.adopt(Adoption { entry, node, first: adopted, tasks });
                 adopted += tasks;
             }
-            roles.push(RoleView::new(shape, order, role.shape, role.tasks, adopted));
+            let mut view = RoleView::new(shape, role.shape, role.tasks, adopted);
+            view.expected = role.duration.map_or(0, standing::milliseconds);
+            let job = self.jobs.get(id.job().0).expect("the job was entered");
+            view.order = standing::order(&self.settings.shares, job, entry, view.expected);
+            roles.push(view);
         }
-        let job = match self.jobs.get_mut(id.job().0) {
-            Some(job) => job,
-            None => self.jobs.insert(id.job().0, JobView::default()),
-        };
+        let job = self.jobs.get_mut(id.job().0).expect("the job was entered");
         job.insert(id.index(), GroupView::new(arrival.start, roles));
         self.enqueue_group(now, id);
     }
@@ -163,7 +180,8 @@ impl Scheduler {
             return;
         }
         role.queued += added;
-        self.shapes.add_waiting(shape, (role.order, entry), u64::from(added));
+        let queued = (role.order, entry);
+        self.add_waiting(shape, queued, u64::from(added));
         self.arrived(now, shape);
     }
 
@@ -204,16 +222,16 @@ impl Scheduler {
             self.dequeue_gang(id);
         }
         let group = groups::find_mut(&mut self.jobs, id).expect("the caller has seen the group");
-        let mut shapes = Vec::with_capacity(group.roles.len());
+        let mut left = Vec::with_capacity(group.roles.len());
         for role in &mut group.roles {
             role.abandon_waiting();
             let queued = std::mem::take(&mut role.queued);
             if queued > 0 {
-                self.shapes.take_waiting(role.shape, u64::from(queued));
-                shapes.push(role.shape);
+                left.push((role.shape, queued));
             }
         }
-        for shape in shapes {
+        for (shape, queued) in left {
+            self.take_waiting(shape, u64::from(queued));
             self.shapes.settle(shape, &self.jobs);
         }
     }
@@ -312,9 +330,9 @@ impl Scheduler {
         &group.roles[usize::from(task.role)].spec
     }
 
-    fn released(&mut self, released: Released) {
+    fn released(&mut self, now: Time, released: Released) {
         let id = released.attempt.task.group;
-        if !self.end_live(released.attempt) {
+        if !self.end_live(now, released.attempt) {
             return;
         }
         let group = self.group_mut(id).expect("a group outlives its attempts");
@@ -325,7 +343,7 @@ impl Scheduler {
     }
 
     /// Takes an attempt out of the view and gives back what it was charged; false if unknown.
-    fn end_live(&mut self, attempt: Attempt) -> bool {
+    fn end_live(&mut self, now: Time, attempt: Attempt) -> bool {
         let Some(live) = self.live.remove(attempt) else { return false };
         let group =
             groups::find_mut(&mut self.jobs, attempt.task.group).expect("a group outlives its attempts");
@@ -336,6 +354,7 @@ impl Scheduler {
             self.nodes.unlink(node, attempt.slot, &mut self.live);
             self.nodes.give_back(node, shape);
         }
+        self.count_running(now, attempt.task, -1);
         true
     }
 
@@ -347,7 +366,7 @@ impl Scheduler {
                 continue;
             }
             let node = self.live.get(attempt.slot).and_then(|live| live.node);
-            if !self.end_live(attempt) {
+            if !self.end_live(turn.now, attempt) {
                 continue;
             }
             node.into_iter().for_each(|node| turn.touch(node));
@@ -379,17 +398,19 @@ impl Scheduler {
         if group.start == Start::Atomic {
             return vec![self.enqueue_gang(id)];
         }
-        let mut shapes = Vec::new();
+        let mut added_to = Vec::new();
         for (index, role) in group.roles.iter_mut().enumerate() {
             let added = role.waiting() - role.queued;
             if added > 0 {
                 role.queued += added;
-                let entry = Entry { group: id, role: index as u16 };
-                self.shapes.add_waiting(role.shape, (role.order, entry), u64::from(added));
-                shapes.push(role.shape);
+                let queued = (role.order, Entry { group: id, role: index as u16 });
+                added_to.push((role.shape, queued, added));
             }
         }
-        shapes
+        for (shape, queued, added) in &added_to {
+            self.add_waiting(*shape, *queued, u64::from(*added));
+        }
+        added_to.into_iter().map(|(shape, ..)| shape).collect()
     }
 
     fn answer_next_question(&mut self, out: &mut Outbox) {
@@ -404,11 +425,15 @@ impl Scheduler {
         }
     }
 
-    fn change_settings(&mut self, settings: Arc<Settings>) {
+    fn change_settings(&mut self, now: Time, settings: Arc<Settings>) {
         let widened = settings.kinds.len() != self.settings.kinds.len();
+        let shared_otherwise = settings.shares != self.settings.shares;
         self.settings = settings;
         if widened {
             self.rebuild();
+        }
+        if shared_otherwise {
+            self.share_anew(now);
         }
     }
 
@@ -424,11 +449,14 @@ impl Scheduler {
             SchedulerMessage::Break(groups) => {
                 groups.into_iter().for_each(|group| self.break_group(group, out));
             }
+            SchedulerMessage::Standing(jobs) => {
+                jobs.into_iter().for_each(|(job, standing)| self.change_standing(now, job, standing));
+            }
             SchedulerMessage::Forget(groups) => groups.into_iter().for_each(|group| self.forget(group)),
             SchedulerMessage::Nodes(news) => {
                 news.into_iter().for_each(|news| self.node_news(news, turn, out));
             }
-            SchedulerMessage::Released(list) => list.into_iter().for_each(|one| self.released(one)),
+            SchedulerMessage::Released(list) => list.into_iter().for_each(|one| self.released(now, one)),
             SchedulerMessage::Pending { sequence, nodes } => {
                 turn.seen = Some(sequence);
                 nodes.into_iter().for_each(|node| turn.touch(node));
@@ -438,7 +466,7 @@ impl Scheduler {
             SchedulerMessage::Credit { granted, window } => self.grant(granted, window, turn),
             SchedulerMessage::NewCredit { window } => self.begin_credit(window, turn),
             SchedulerMessage::Gate { open } => self.gate_open = open,
-            SchedulerMessage::Settings(settings) => self.change_settings(settings),
+            SchedulerMessage::Settings(settings) => self.change_settings(now, settings),
             SchedulerMessage::Explain { ticket, .. } if self.questions.len() >= QUESTIONS_MAX => {
                 out.refuse(ticket, Refusal::TooManyQuestions { limit: QUESTIONS_MAX as u64 });
             }
@@ -452,6 +480,10 @@ impl Machine for Scheduler {
 
     fn receive(&mut self, now: Time, batch: Vec<SchedulerMessage>, out: &mut Outbox) {
         let mut turn = Turn::new(now, self.settings.limits.placements_per_turn);
+        // Grants were counted for what was there: they hold as long as nothing else happens.
+        if batch.iter().any(|message| !matches!(message, SchedulerMessage::Committed { .. })) {
+            self.grants = None;
+        }
         for message in batch {
             self.handle(now, message, &mut turn, out);
         }
@@ -482,7 +514,9 @@ impl Machine for Scheduler {
     fn rebuild(&mut self) {
         let width = self.settings.kinds.len();
         self.nodes.rebuild(width);
-        self.shapes.rebuild(width, 1, &self.jobs);
+        self.shares.rebuild(&self.settings.shares);
+        self.shapes.rebuild(width, self.shares.leaves.len(), &self.jobs);
+        self.count_all_waiting();
     }
 
     fn check(&self) -> Result<(), Broken> {

@@ -23,6 +23,9 @@ pub(super) struct Nodes {
     /// The sum of what is free on indexed nodes, by kind.
     #[serde(skip)]
     open_free: Vec<i128>,
+    /// The sum of what the nodes offer that take work, full or not, by kind.
+    #[serde(skip)]
+    capacity: Vec<i128>,
     pub(super) scopes: Scopes,
 }
 
@@ -57,6 +60,7 @@ impl Nodes {
             entries: Vec::new(),
             index: FitTree::new(u64::MAX, width),
             open_free: vec![0; width],
+            capacity: vec![0; width],
             scopes: Scopes::default(),
         }
     }
@@ -64,6 +68,7 @@ impl Nodes {
     pub(super) fn rebuild(&mut self, width: usize) {
         self.index = FitTree::new(u64::MAX, width);
         self.open_free = vec![0; width];
+        self.capacity = vec![0; width];
         for index in 0..self.entries.len() {
             self.enter(NodeId(index as u32));
         }
@@ -213,6 +218,11 @@ impl Nodes {
         self.open_free.get(usize::from(kind.0)).copied().unwrap_or(0)
     }
 
+    /// What the nodes offer that take work, full or not.
+    pub(super) fn capacity(&self, kind: KindId) -> i128 {
+        self.capacity.get(usize::from(kind.0)).copied().unwrap_or(0)
+    }
+
     fn change(&mut self, id: NodeId, change: impl FnOnce(&mut NodeEntry)) {
         let entry = self.entries[id.index()].as_mut().expect("the caller has seen the node");
         let was_indexed = entry.takes_work();
@@ -231,6 +241,9 @@ impl Nodes {
 
     fn enter(&mut self, id: NodeId) {
         let Some(entry) = self.entries[id.index()].as_ref() else { return };
+        if entry.view.open {
+            add(&mut self.capacity, &entry.view.capacity, 1);
+        }
         if entry.takes_work() {
             add(&mut self.open_free, &entry.free, 1);
             self.index.set(id.index(), key(id, entry.company.tasks), entry.free.amounts());
@@ -239,6 +252,9 @@ impl Nodes {
 
     fn leave(&mut self, id: NodeId) {
         let Some(entry) = self.entries[id.index()].as_ref() else { return };
+        if entry.view.open {
+            add(&mut self.capacity, &entry.view.capacity, -1);
+        }
         if entry.takes_work() {
             add(&mut self.open_free, &entry.free, -1);
             self.index.remove(id.index());

@@ -1,15 +1,27 @@
-//! Who is served next: the leaf whose turn it is, and in it the first shape that can be served now.
+//! Who is served next: the share whose turn it is, and in it the first shape that can be served now.
+//!
+//! Strict bands go first, one after the other. Inside a level classes are compared, inside a class its
+//! queues, by the keys that the settings name, each with the job it would have served next. A share that
+//! has nothing to be served is out for the rest of the turn: what others are given only takes room away.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::id::NodeId;
+use crate::settings::{JobKey, ShareKey};
+use crate::shares::ratio::Weight;
+use crate::time::Time;
 
 use super::Scheduler;
+use super::account::Price;
+use super::grants::Grants;
+use super::keys::{Key, Scales, Wish};
 use super::leaf::LeafId;
 use super::near::{Candidate, Near};
 use super::nodes::Nodes;
 use super::order::Order;
-use super::shapes::{ShapeId, Shapes};
+use super::shapes::{ShapeId, ShapeKey, Shapes};
+use super::shares::{class_weight, weight_of};
 
 /// What a leaf can have served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,26 +32,50 @@ pub(super) enum Offer {
     Near(Candidate),
 }
 
+impl Offer {
+    fn shape(self) -> ShapeId {
+        match self {
+            Offer::Open(shape) => shape,
+            Offer::Near(candidate) => candidate.shape,
+        }
+    }
+}
+
+/// What is served next: so many tasks at most before the shares are compared again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pick {
+    pub(super) leaf: LeafId,
+    pub(super) offer: Offer,
+    pub(super) most: u32,
+    order: Order,
+}
+
 /// One turn of picking: the nodes that gained room, filed leaf by leaf as the leaves come up.
 #[derive(Debug)]
 pub(super) struct Round {
+    number: u64,
+    now: Time,
     touched: Vec<NodeId>,
     near: BTreeMap<LeafId, Near>,
 }
 
 impl Round {
-    pub(super) fn new(mut touched: Vec<NodeId>) -> Round {
+    pub(super) fn new(number: u64, now: Time, mut touched: Vec<NodeId>) -> Round {
         touched.sort_unstable();
         touched.dedup();
-        Round { touched, near: BTreeMap::new() }
+        Round { number, now, touched, near: BTreeMap::new() }
     }
 
-    fn near(&mut self, leaf: LeafId, nodes: &Nodes, shapes: &Shapes) -> &mut Near {
-        self.near.entry(leaf).or_insert_with(|| {
+    fn near(&mut self, leaf: LeafId, nodes: &Nodes, shapes: &Shapes) -> Option<Candidate> {
+        if self.touched.is_empty() {
+            return None;
+        }
+        let near = self.near.entry(leaf).or_insert_with(|| {
             let mut near = Near::new(leaf);
             self.touched.iter().for_each(|node| near.file(*node, nodes, shapes));
             near
-        })
+        });
+        near.first(nodes, shapes)
     }
 
     /// A candidate was dealt with: its node is filed anew.
@@ -58,14 +94,110 @@ impl Round {
 
 impl Scheduler {
     /// What is served next; `None` when nothing more can be.
-    pub(super) fn pick(&mut self, round: &mut Round) -> Option<(LeafId, Offer)> {
-        let leaf = LeafId(0);
-        self.offer(leaf, round).map(|(_, offer)| (leaf, offer))
+    pub(super) fn pick(&mut self, round: &mut Round) -> Option<Pick> {
+        let levels = self.settings.shares.levels();
+        (0..levels).find_map(|level| match self.settings.shares.share_key {
+            ShareKey::Entitlement => self.pick_entitled(level, round),
+            _ => self.pick_class(level, round, |_| true),
+        })
+    }
+
+    /// The class whose turn it is by the key of classes, and what is served of it.
+    fn pick_class(
+        &mut self,
+        level: usize,
+        round: &mut Round,
+        admits: impl Fn(usize) -> bool,
+    ) -> Option<Pick> {
+        let key_kind = self.settings.shares.share_key;
+        let mut best: Option<(Key, Pick)> = None;
+        for class in 0..self.shares.classes.len() {
+            if self.shares.waiting(level, class).active.is_empty() || !admits(class) {
+                continue;
+            }
+            let Some(pick) = self.pick_queue(level, class, round) else { continue };
+            if self.shares.classes.len() == 1 {
+                return Some(pick);
+            }
+            let weight = class_weight(class, &self.settings.shares).unwrap_or(Weight::ONE);
+            let key = self.key(key_kind, KeyOf::Class(class), weight, &pick, round.now);
+            if best.as_ref().is_none_or(|(least, _)| key.compare(least) == Ordering::Less) {
+                best = Some((key, pick));
+            }
+        }
+        // Others may be next after one task.
+        best.map(|(_, pick)| Pick { most: 1, ..pick })
+    }
+
+    /// By entitlement and loan: whoever has a grant, in the order of the classes; nobody's workers go to
+    /// the classes of 0%, the oldest job first.
+    fn pick_entitled(&mut self, level: usize, round: &mut Round) -> Option<Pick> {
+        loop {
+            let Some((class, grant)) = self.granted(level) else { break };
+            let Some(pick) = self.pick_queue(level, class, round) else {
+                self.grants.as_mut().expect("there was a grant").give_up(class);
+                continue;
+            };
+            let price = self.price_of(pick.offer.shape());
+            let affordable = grant.div_ceil(self.units_of(pick.offer.shape(), price).max(1));
+            return Some(Pick { most: pick.most.min(affordable.min(u64::from(u32::MAX)) as u32), ..pick });
+        }
+        let percents = self.settings.shares.classes.as_ref().map(|classes| classes.percents.clone());
+        let is_last =
+            |class: usize| percents.as_ref().is_some_and(|percents| percents.classes()[class].percent == 0);
+        self.pick_oldest(level, round, is_last)
+    }
+
+    /// Among several classes the one whose first job came first.
+    fn pick_oldest(
+        &mut self,
+        level: usize,
+        round: &mut Round,
+        admits: impl Fn(usize) -> bool,
+    ) -> Option<Pick> {
+        let mut best: Option<Pick> = None;
+        for class in (0..self.shares.classes.len()).filter(|class| admits(*class)) {
+            let Some(pick) = self.pick_queue(level, class, round) else { continue };
+            let arrival = |pick: &Pick| (pick.order.arrival, pick.order);
+            if best.as_ref().is_none_or(|best| arrival(&pick) < arrival(best)) {
+                best = Some(pick);
+            }
+        }
+        best.map(|pick| Pick { most: 1, ..pick })
+    }
+
+    /// The queue of a class whose turn it is, and what is served of it.
+    fn pick_queue(&mut self, level: usize, class: usize, round: &mut Round) -> Option<Pick> {
+        let key_kind = self.settings.shares.queue_key;
+        let one_by_one = self.settings.shares.job_key != JobKey::Priority;
+        let mut best: Option<(Key, Pick)> = None;
+        let mut next = self.shares.waiting(level, class).active.first().copied();
+        while let Some(leaf) = next {
+            next = self.shares.waiting(level, class).active.range(LeafId(leaf.0 + 1)..).next().copied();
+            if self.shares.leaf(leaf).exhausted == round.number {
+                continue;
+            }
+            let Some((order, offer)) = self.offer(leaf, round) else {
+                self.shares.leaves[leaf.index()].exhausted = round.number;
+                continue;
+            };
+            let pick = Pick { leaf, offer, order, most: if one_by_one { 1 } else { u32::MAX } };
+            if best.is_none() && next.is_none() {
+                return Some(pick);
+            }
+            let weight = weight_of(self.shares.queue_of(leaf), &self.settings.shares);
+            let key = self.key(key_kind, KeyOf::Queue(leaf), weight, &pick, round.now);
+            let pick = Pick { most: 1, ..pick };
+            if best.as_ref().is_none_or(|(least, _)| key.compare(least) == Ordering::Less) {
+                best = Some((key, pick));
+            }
+        }
+        best.map(|(_, pick)| pick)
     }
 
     /// The first shape of a leaf that can be served now.
     fn offer(&mut self, leaf: LeafId, round: &mut Round) -> Option<(Order, Offer)> {
-        let near = round.near(leaf, &self.nodes, &self.shapes).first(&self.nodes, &self.shapes);
+        let near = round.near(leaf, &self.nodes, &self.shapes);
         match (self.shapes.leaf(leaf).first_open(), near) {
             (Some((order, shape)), near) if near.is_none_or(|near| order <= near.order) => {
                 Some((order, Offer::Open(shape)))
@@ -73,4 +205,54 @@ impl Scheduler {
             (_, near) => near.map(|near| (near.order, Offer::Near(near))),
         }
     }
+
+    fn key(&self, kind: ShareKey, of: KeyOf, weight: Weight, pick: &Pick, now: Time) -> Key {
+        let shape = pick.offer.shape();
+        let request = self.shapes.get(shape).total_request();
+        let wish = Wish { order: pick.order, cost: self.price_of(shape).cost, request: &request };
+        let capacity = |kind| self.nodes.capacity(kind);
+        let scales = Scales { now, settings: &self.settings.shares, capacity: &capacity };
+        let account = match of {
+            KeyOf::Class(class) => &self.shares.classes[class],
+            KeyOf::Queue(leaf) => &self.shares.queue_of(leaf).account,
+        };
+        scales.key(kind, account, weight, wish)
+    }
+
+    /// What the head of a shape counts for: one task, or a whole atomic group.
+    pub(super) fn price_of(&self, shape: ShapeId) -> Price {
+        let (settings, kinds) = (&self.settings.shares, &self.settings.kinds);
+        match &self.shapes.get(shape).key {
+            ShapeKey::Task(spec) => Price::of(&spec.request, settings, kinds),
+            ShapeKey::Gang(roles) => roles.iter().fold(Price { cost: 0, slots: 0 }, |sum, (spec, count)| {
+                let price = Price::of(&spec.request, settings, kinds);
+                let count = u64::from(*count);
+                Price {
+                    cost: sum.cost + price.cost * u128::from(count),
+                    slots: sum.slots + price.slots * count,
+                }
+            }),
+        }
+    }
+
+    /// The class that is granted something now, and how many units; grants are made anew as they run out.
+    fn granted(&mut self, level: usize) -> Option<(usize, u64)> {
+        let percents = self.settings.shares.classes.as_ref()?.percents.clone();
+        if self.grants.as_ref().is_none_or(|grants| grants.level != level) {
+            self.grants = Some(Grants::new(level, percents.classes().len()));
+        }
+        let grants = self.grants.as_ref().expect("just made");
+        if let Some(granted) = grants.first(&percents) {
+            return Some(granted);
+        }
+        let given = self.count_grants(level, &percents)?;
+        let grants = self.grants.as_mut().expect("just made");
+        grants.set(given);
+        grants.first(&percents)
+    }
+}
+
+enum KeyOf {
+    Class(usize),
+    Queue(LeafId),
 }

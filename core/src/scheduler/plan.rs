@@ -13,7 +13,7 @@ use super::groups::{self, GroupView};
 use super::live::LiveTable;
 use super::near::Candidate;
 use super::nodes::{NodeEntry, Nodes};
-use super::pick::{Offer, Round};
+use super::pick::{Offer, Pick, Round};
 use super::queue::Entry;
 use super::scopes::EVERYWHERE;
 use super::shapes::{Place, ShapeId, ShapeKey};
@@ -125,16 +125,17 @@ impl Scheduler {
     pub(super) fn plan(&mut self, turn: &mut Turn) {
         self.adopt(turn);
         turn.touched.extend(std::mem::take(&mut self.unserved));
-        let mut round = Round::new(std::mem::take(&mut turn.touched));
+        self.rounds += 1;
+        let mut round = Round::new(self.rounds, turn.now, std::mem::take(&mut turn.touched));
         let starved = loop {
             if turn.left() == 0 {
                 // What is left comes with the next turn, after everybody else had theirs.
                 self.unserved = round.into_nodes(&self.nodes);
                 return self.end_turn(turn);
             }
-            let Some((leaf, offer)) = self.pick(&mut round) else { break false };
+            let Some(Pick { leaf, offer, most, .. }) = self.pick(&mut round) else { break false };
             let served = match offer {
-                Offer::Open(shape) => self.serve_anywhere(shape, turn),
+                Offer::Open(shape) => self.serve_anywhere(shape, most, turn),
                 Offer::Near(candidate) => self.serve_on_node(candidate, turn),
             };
             if served == Served::NoCredit {
@@ -144,6 +145,7 @@ impl Scheduler {
                 round.served(leaf, candidate, &self.nodes, &self.shapes);
             }
         };
+        self.grants = None;
         if starved {
             // Credit ran out. Whoever is next waits too: credit is used in order.
             self.starve(round.into_nodes(&self.nodes));
@@ -156,11 +158,11 @@ impl Scheduler {
         self.shapes.unpark(&self.jobs);
     }
 
-    fn serve_anywhere(&mut self, shape: ShapeId, turn: &mut Turn) -> Served {
+    fn serve_anywhere(&mut self, shape: ShapeId, most: u32, turn: &mut Turn) -> Served {
         let (_, entry) = self.shapes.head(shape, &self.jobs).expect("an open shape has something waiting");
         let is_gang = matches!(self.shapes.get(shape).key, ShapeKey::Gang(_));
         let served = match is_gang {
-            false => self.place_role(entry, turn),
+            false => self.place_role(entry, most, turn),
             true => self.place_gang(entry.group, turn),
         };
         let place = if served == Served::NoRoom { Place::Parked } else { Place::Open };
@@ -171,38 +173,57 @@ impl Scheduler {
         served
     }
 
-    /// Places the waiting tasks of a role, each on the node with the fewest tasks that has room.
-    fn place_role(&mut self, entry: Entry, turn: &mut Turn) -> Served {
-        let group = groups::find_mut(&mut self.jobs, entry.group).expect("a queued group is there");
-        let role = usize::from(entry.role);
-        let spec = Arc::clone(&group.roles[role].spec);
-        turn.continue_part(entry, &spec);
-        let shape = group.roles[role].shape;
-        let scope = self.shapes.get(shape).scopes[0];
-        while group.roles[role].queued > 0 && turn.left() > 0 {
-            let Some(first) = self.nodes.first_fit(scope, &spec) else { return Served::NoRoom };
-            // Credit is asked for before a place is taken, so where it counts, one by one.
-            let most = if self.credit.is_some() { 1 } else { group.roles[role].queued.min(turn.left()) };
-            let level = scope == EVERYWHERE && !spec.minds_company();
-            let most = if level { most } else { 1 };
-            if !credit::spend(&mut self.credit, u64::from(most)) {
-                return Served::NoCredit;
-            }
-            if level {
-                let placed = self.nodes.take_level(first, &spec, most, |node, on| {
-                    let (index, number) = group.roles[role].take_queued();
-                    bind_on(&mut self.live, on, group, Bind { entry, index, number, node }, turn);
-                });
-                self.shapes.take_waiting(shape, u64::from(placed));
-            } else {
-                let (index, number) = group.roles[role].take_queued();
-                self.nodes.take(first, &spec);
-                let one = Bind { entry, index, number, node: first };
-                bind(&mut self.live, &mut self.nodes, group, one, turn);
-                self.shapes.take_waiting(shape, 1);
+    /// Places up to `most` of the waiting tasks of a role, each on the node with the fewest tasks that has
+    /// room.
+    fn place_role(&mut self, entry: Entry, most: u32, turn: &mut Turn) -> Served {
+        let (mut placed, mut served) = (0, Served::All);
+        while placed < most {
+            match self.place_some(entry, most - placed, turn) {
+                Ok(0) => break,
+                Ok(tasks) => placed += tasks,
+                Err(end) => {
+                    served = end;
+                    break;
+                }
             }
         }
-        Served::All
+        if placed > 0 {
+            let group = groups::find(&self.jobs, entry.group).expect("a queued group is there");
+            self.take_waiting(group.roles[usize::from(entry.role)].shape, u64::from(placed));
+            self.count_started(turn.now, entry, placed);
+        }
+        served
+    }
+
+    /// Places one task, or several at once where that comes to the same; none if nothing more waits.
+    fn place_some(&mut self, entry: Entry, most: u32, turn: &mut Turn) -> Result<u32, Served> {
+        let group = groups::find_mut(&mut self.jobs, entry.group).expect("a queued group is there");
+        let role = usize::from(entry.role);
+        let most = group.roles[role].queued.min(turn.left()).min(most);
+        if most == 0 {
+            return Ok(0);
+        }
+        let spec = Arc::clone(&group.roles[role].spec);
+        let scope = self.shapes.get(group.roles[role].shape).scopes[0];
+        let first = self.nodes.first_fit(scope, &spec).ok_or(Served::NoRoom)?;
+        // Credit is asked for before a place is taken, so where it counts, one by one.
+        let most = if self.credit.is_some() { 1 } else { most };
+        let level = scope == EVERYWHERE && !spec.minds_company();
+        let most = if level { most } else { 1 };
+        if !credit::spend(&mut self.credit, u64::from(most)) {
+            return Err(Served::NoCredit);
+        }
+        turn.continue_part(entry, &spec);
+        if level {
+            return Ok(self.nodes.take_level(first, &spec, most, |node, on| {
+                let (index, number) = group.roles[role].take_queued();
+                bind_on(&mut self.live, on, group, Bind { entry, index, number, node }, turn);
+            }));
+        }
+        let (index, number) = group.roles[role].take_queued();
+        self.nodes.take(first, &spec);
+        bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number, node: first }, turn);
+        Ok(1)
     }
 
     /// Places one task of the candidate's shape on the candidate's node.
@@ -219,13 +240,14 @@ impl Scheduler {
             return Served::NoCredit;
         }
         let (_, entry) = self.shapes.head(shape, &self.jobs).expect("an indexed shape has something waiting");
-        self.shapes.take_waiting(shape, 1);
+        self.take_waiting(shape, 1);
         let group = groups::find_mut(&mut self.jobs, entry.group).expect("a queued group is there");
         let role = &mut group.roles[usize::from(entry.role)];
         turn.continue_part(entry, &role.spec);
         let (index, number) = role.take_queued();
         self.nodes.take(node, &role.spec);
         bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number, node }, turn);
+        self.count_started(turn.now, entry, 1);
         self.shapes.settle(shape, &self.jobs);
         Served::All
     }
@@ -246,6 +268,7 @@ impl Scheduler {
                 self.nodes.take(node, &group.roles[usize::from(entry.role)].spec);
                 bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number: 1, node }, turn);
             }
+            self.count_started(turn.now, entry, tasks);
         }
     }
 }

@@ -2,6 +2,7 @@
 //! one place: indexed by what would let it run, open (to be tried in this turn), or parked (tried
 //! in this turn, in vain).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -103,6 +104,23 @@ impl ShapeKey {
 }
 
 impl Shape {
+    /// What the head requests: one task, or a whole atomic group.
+    pub(super) fn total_request(&self) -> Cow<'_, Resources> {
+        match &self.key {
+            ShapeKey::Task(spec) => Cow::Borrowed(&spec.request),
+            ShapeKey::Gang(roles) => {
+                let mut total = Resources::new();
+                for (spec, count) in roles {
+                    for (kind, amount) in spec.request.iter() {
+                        let more = amount.saturating_mul(i64::from(*count));
+                        total.set(kind, total.get(kind).saturating_add(more));
+                    }
+                }
+                Cow::Owned(total)
+            }
+        }
+    }
+
     /// Whether the company on a node lets the shape in. A gang finds out when it is planned.
     fn is_admitted_on(&self, entry: &NodeEntry) -> bool {
         match &self.key {
@@ -117,12 +135,12 @@ impl Shape {
 }
 
 impl Shapes {
-    pub(super) fn new(width: usize) -> Shapes {
+    pub(super) fn new() -> Shapes {
         Shapes {
             entries: Vec::new(),
             vacant: Vec::new(),
             interned: BTreeMap::new(),
-            leaves: vec![Leaf::new(width)],
+            leaves: Vec::new(),
             windows: Deadlines::default(),
             open: 0,
             parked: Vec::new(),
@@ -153,6 +171,13 @@ impl Shapes {
     /// Makes room for one leaf more.
     pub(super) fn add_leaf(&mut self, width: usize) {
         self.leaves.push(Leaf::new(width));
+    }
+
+    /// Lets go of every shape and of the scopes they hold.
+    pub(super) fn dissolve(self, nodes: &mut Nodes) {
+        for shape in self.entries.into_iter().flatten() {
+            shape.scopes.into_iter().for_each(|scope| nodes.scopes.release(scope));
+        }
     }
 
     pub(super) fn leaf(&self, id: LeafId) -> &Leaf {

@@ -104,15 +104,20 @@ fn group(job: u64) -> GroupId {
 
 fn role(request: Resources, tasks: u32) -> RoleArrival {
     let shape = Arc::new(ShapeSpec { request, ..ShapeSpec::default() });
-    RoleArrival { shape, tasks, adopted: Vec::new() }
+    RoleArrival { shape, tasks, duration: None, task_key: None, adopted: Vec::new() }
+}
+
+fn arrival(job: u64, start: Start, roles: Vec<RoleArrival>) -> GroupArrival {
+    let (requestor, standing) = Default::default();
+    GroupArrival { group: group(job), start, requestor, standing, roles }
 }
 
 fn independent(job: u64, roles: Vec<RoleArrival>) -> GroupArrival {
-    GroupArrival { group: group(job), start: Start::Independent, roles }
+    arrival(job, Start::Independent, roles)
 }
 
 fn atomic(job: u64, roles: Vec<RoleArrival>) -> GroupArrival {
-    GroupArrival { group: group(job), start: Start::Atomic, roles }
+    arrival(job, Start::Atomic, roles)
 }
 
 /// A job of so many tasks that need this much of one kind.

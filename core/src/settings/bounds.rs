@@ -51,12 +51,31 @@ pub const RUN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(86_400), SHOR
 pub const STOP: Bounds<Span> = Bounds::new(Span::from_whole_seconds(30), SHORTEST_DEADLINE, LONG);
 pub const DOWN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(60), SHORTEST_DEADLINE, LONG);
 
+pub const HALF_TIME: Bounds<Span> = Bounds::new(HOUR, Span::from_millis(1), LONG);
+/// Nothing is raised by waiting unless it is asked for.
+pub const BAND_AGEING: Bounds<Span> = Bounds::new(Span::ZERO, Span::ZERO, LONG);
+
 /// What each setting does, in the words of the settings table.
-pub const DESCRIPTIONS: [(&str, &str); 19] = [
+pub const DESCRIPTIONS: [(&str, &str); 34] = [
     ("window", "seconds a window stays open after the last identical arrival; 0 plans at once"),
     ("window_cap", "seconds after its first arrival at which a window closes at the latest"),
     ("window_adaptive", "plan the first arrival after quiet at once and open the window behind it"),
     ("resources", "resource kinds besides slot, cpu, memory and gpu"),
+    ("classes", "classes of requestors, each with its percent of all there is, patterns and cap"),
+    ("default_class", "the class of requestors that no pattern matches"),
+    ("queues", "queues with weight, class and quota"),
+    ("share_key", "how classes are compared: entitlement, flow, dominant, run_time or fifo"),
+    ("queue_key", "how the queues of a class are compared: flow, dominant, run_time or fifo"),
+    ("job_key", "how the jobs of a queue are compared: priority, least_running or run_time"),
+    ("share_unit", "what classes have percents of: slot, weighted or dominant"),
+    ("resource_weights", "what one unit of a resource costs"),
+    ("half_time", "seconds in which the memory of past use loses half its weight"),
+    ("non_preemptible_factor", "how far work without a lifetime may exceed its queue's fair share"),
+    ("excess_budget", "cost times seconds that a queue above its fair share may have outstanding"),
+    ("bands", "priority levels and their weights"),
+    ("strict_bands", "bands that go before any share"),
+    ("band_ageing", "seconds of waiting after which work rises by one strict band; 0 never"),
+    ("rates", "tasks placed a second and how many can be saved up, over all and by queue"),
     ("limits.jobs", "unfinished jobs at one time"),
     ("limits.tasks_per_job", "tasks of one job"),
     ("limits.groups_per_job", "groups of one job"),

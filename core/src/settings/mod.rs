@@ -3,8 +3,10 @@
 pub mod bounds;
 mod raw;
 mod raw_sections;
+mod raw_shares;
 #[cfg(test)]
 mod raw_tests;
+mod shares;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +15,11 @@ use crate::time::Span;
 
 pub use raw::{RawSettings, declare_kind};
 pub use raw_sections::{RawDeadlines, RawLimits, RawRetention};
+pub use raw_shares::{RawClass, RawQueue, RawRate, RawRates, RawShares};
+pub use shares::{
+    BAND_DEFAULT, Band, COST_SCALE, Ceiling, ClassSettings, JobKey, QueueSettings, Rates, ShareKey,
+    ShareSettings, ShareUnit,
+};
 
 /// Everything the machines need to know about policy and bounds. Built through
 /// [`RawSettings::validate`], so a value of this type is always usable.
@@ -25,6 +32,7 @@ pub struct Settings {
     pub limits: Limits,
     pub retention: Retention,
     pub deadlines: DeadlineSettings,
+    pub shares: ShareSettings,
     /// When imbalance between shares opens the gate; `None` keeps it closed.
     pub rebalance: Option<RebalanceSettings>,
 }

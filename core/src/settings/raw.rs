@@ -9,6 +9,7 @@ use crate::time::Span;
 
 use super::bounds::{self, Bounds};
 use super::raw_sections::{RawDeadlines, RawLimits, RawRetention, override_with, seconds_or_default};
+use super::raw_shares::RawShares;
 use super::{Settings, WindowSettings};
 
 /// Settings under their names in files, each of them optional. Lengths of time are seconds.
@@ -29,25 +30,15 @@ pub struct RawSettings {
     pub retention: RawRetention,
     #[serde(skip_serializing_if = "RawDeadlines::is_empty")]
     pub deadlines: RawDeadlines,
+    #[serde(flatten)]
+    pub shares: RawShares,
 }
 
 /// Settings of the format on which nothing acts yet. None of them may be passed over in silence.
-const LATER: [Later; 21] = [
-    Later::Absent("classes"),
-    Later::Absent("queues"),
-    Later::Absent("share_key"),
-    Later::Absent("queue_key"),
-    Later::Absent("resource_weights"),
-    Later::Absent("half_time"),
-    Later::Absent("non_preemptible_factor"),
-    Later::Absent("excess_budget"),
+const LATER: [Later; 9] = [
     Later::Absent("rebalance"),
-    Later::Absent("bands"),
     Later::Absent("placement"),
     Later::Absent("faulty"),
-    Later::Absent("default_class"),
-    Later::Absent("share_unit"),
-    Later::Absent("rates"),
     Later::Absent("protected_fraction"),
     Later::Absent("claim_after"),
     Later::Absent("gpu_cpu_ratio"),
@@ -81,6 +72,7 @@ impl RawSettings {
             limits: section(fields, "limits", RawLimits::read),
             retention: section(fields, "retention", RawRetention::read),
             deadlines: section(fields, "deadlines", RawDeadlines::read),
+            shares: RawShares::read(fields),
         };
         fields.later(&LATER);
         settings
@@ -95,13 +87,16 @@ impl RawSettings {
         self.limits.merge(&over.limits);
         self.retention.merge(&over.retention);
         self.deadlines.merge(&over.deadlines);
+        self.shares.merge(&over.shares);
     }
 
     /// The settings the machines work with, or everything that keeps them from being used.
     pub fn validate(&self) -> Result<Settings, Faults> {
         let log = FaultLog::new();
+        let kinds = self.kinds(&log);
         let settings = Settings {
-            kinds: self.kinds(&log),
+            shares: self.shares.validate(&kinds, &log),
+            kinds,
             window: self.window(&log),
             limits: self.limits.validate(&log),
             retention: self.retention.validate(&log),
@@ -146,6 +141,7 @@ impl From<&Settings> for RawSettings {
             limits: RawLimits::from(&settings.limits),
             retention: RawRetention::from(&settings.retention),
             deadlines: RawDeadlines::from(&settings.deadlines),
+            shares: RawShares::of(&settings.shares, &settings.kinds),
         }
     }
 }

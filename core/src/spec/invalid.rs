@@ -43,6 +43,10 @@ pub enum Problem {
     NoPort,
     #[error("a fact of a node, such as `node.labels.rack`")]
     NoFact,
+    #[error("no queue of this name is known; declare it in `queues`")]
+    UnknownQueue,
+    #[error("no band of this name is known; declare it in `bands`")]
+    UnknownBand,
     #[error("a duration this long cannot be counted")]
     DurationTooLong,
     #[error("not supported yet")]

@@ -10,16 +10,18 @@ use crate::resources::{AMOUNT_MAX, KindId, Resources};
 use crate::settings::Settings;
 use crate::time::Span;
 
-use super::{HostPort, Invalid, Problem, Rules};
+use super::{HostPort, Invalid, Problem, Rules, Standing};
 
 /// A job to be run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct JobSpec {
     pub name: String,
     /// Who asks for it.
-    pub requestor: String,
+    pub requestor: Arc<str>,
     /// Jobs that are watched and cancelled as one.
     pub job_set: String,
+    /// Where it queues and how urgent it is.
+    pub standing: Standing,
     pub groups: Vec<GroupSpec>,
 }
 
@@ -52,6 +54,8 @@ pub struct RoleSpec {
     pub shape: Arc<ShapeSpec>,
     /// How long one task is expected to run.
     pub duration: Option<Span>,
+    /// Under which name run times are remembered, for those of whom nobody knows how long they run.
+    pub task_key: Option<Arc<str>>,
 }
 
 /// Everything about a task that placement looks at. Tasks of equal shape are identical: they share
@@ -107,10 +111,11 @@ impl JobSpec {
         let limits = &settings.limits;
         let mut problems = Vec::new();
         for (field, value) in
-            [("name", &self.name), ("requestor", &self.requestor), ("job_set", &self.job_set)]
+            [("name", &*self.name), ("requestor", &*self.requestor), ("job_set", &*self.job_set)]
         {
             problems.extend(check_length(field, value, limits.name_length));
         }
+        self.standing.note_problems(settings, &mut problems);
         if self.groups.is_empty() {
             problems.push(Invalid::new("groups", "[]", Problem::Empty));
         }
@@ -157,7 +162,7 @@ impl GroupSpec {
 impl RoleSpec {
     pub fn new(name: impl Into<String>, min: u32, max: u32, request: Resources) -> RoleSpec {
         let shape = Arc::new(ShapeSpec { request, ..ShapeSpec::default() });
-        RoleSpec { name: name.into(), min, max, shape, duration: None }
+        RoleSpec { name: name.into(), min, max, shape, duration: None, task_key: None }
     }
 
     fn note_problems(&self, field: &str, settings: &Settings, problems: &mut Vec<Invalid>) {
@@ -168,6 +173,9 @@ impl RoleSpec {
         }
         if self.min > self.max {
             problems.push(Invalid::new(format!("{field}.min"), self.min, Problem::MinAboveMax));
+        }
+        if let Some(key) = &self.task_key {
+            problems.extend(check_length(&format!("{field}.task_key"), key, length));
         }
         if let Some((service, _)) = &self.shape.service {
             problems.extend(check_length(&format!("{field}.service"), service, length));

@@ -6,6 +6,7 @@ mod invalid;
 mod job;
 mod node;
 mod rules;
+mod standing;
 
 pub use company::{Company, HostPort, Protocol};
 pub use facts::NodeFacts;
@@ -13,3 +14,4 @@ pub use invalid::{Invalid, Problem};
 pub use job::{GroupSpec, JobSpec, RoleSpec, ShapeSpec, Start};
 pub use node::{Availability, Condition, Liveness, NodePatch, NodeSpec};
 pub use rules::{Filter, Platform, Rules};
+pub use standing::Standing;

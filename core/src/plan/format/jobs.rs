@@ -7,35 +7,28 @@ use crate::document::{Cursor, Fault, FaultKind, Fields, Later, Value};
 use crate::plan::ScenarioJob;
 use crate::resources::{Kinds, Resources};
 use crate::settings::Settings;
-use crate::spec::{GroupSpec, HostPort, JobSpec, Platform, RoleSpec, Rules, ShapeSpec, Start};
+use crate::spec::{GroupSpec, HostPort, JobSpec, Platform, RoleSpec, Rules, ShapeSpec, Standing, Start};
 use crate::time::{SECONDS_MAX, Span, Time};
 
 use super::names::Names;
 use super::nodes::read_names;
 
-const JOB_LATER: [Later; 6] = [
-    Later::Absent("queue"),
-    Later::Text("band", "normal"),
-    Later::Zero("priority"),
-    Later::Absent("lifetime"),
-    Later::Text("pool", "any"),
-    Later::Absent("finish_by"),
-];
+const JOB_LATER: [Later; 1] = [Later::Text("pool", "any")];
 
 const GROUP_LATER: [Later; 3] =
     [Later::Absent("hops"), Later::Zero("freeze"), Later::Text("on_unsatisfiable", "wait")];
 
-const ROLE_LATER: [Later; 7] = [
+const ROLE_LATER: [Later; 6] = [
     Later::Absent("initial"),
     Later::False("auxiliary"),
     Later::Absent("guest_of"),
     Later::False("snapshot"),
-    Later::Absent("task_key"),
     Later::Zero("retries"),
     Later::Absent("on_preempt"),
 ];
 
 const TASKS: u64 = u32::MAX as u64;
+const PRIORITIES: std::ops::RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64;
 const VERSION_MAX: u64 = i64::MAX as u64;
 
 /// Reads `jobs`. Names are entered also for jobs that could not be read.
@@ -73,16 +66,35 @@ pub(super) fn read_job(
     cursor.table(|fields| {
         let name = fields.required("name", "the name of the job").and_then(|name| name.name());
         let text = |name| fields.get(name).and_then(|cursor| cursor.text()).unwrap_or_default().to_owned();
-        let (requestor, job_set) = (text("requestor"), text("job_set"));
+        let (requestor, job_set) = (text("requestor").into(), text("job_set"));
+        let standing = read_standing(fields);
         let submitted = read_submitted(fields, latest, moment);
         let groups = read_groups(fields, settings);
         fields.later(&JOB_LATER);
-        let spec = JobSpec { name: name?.to_owned(), requestor, job_set, groups: groups? };
+        let spec =
+            JobSpec { name: name?.to_owned(), requestor, job_set, standing: standing?, groups: groups? };
         for invalid in spec.problems(settings) {
             fields.log().note_invalid(fields.path(), invalid);
         }
         Some(ScenarioJob { spec, submitted })
     })?
+}
+
+/// Where the job queues and how urgent it is.
+fn read_standing(fields: &Fields<'_>) -> Option<Standing> {
+    let text = |name| fields.get(name).map_or(Some(""), |cursor| cursor.text());
+    let (queue, band) = (text("queue"), text("band"));
+    let priority = fields.get("priority").map_or(Some(0), |cursor| cursor.integer(PRIORITIES));
+    let longest = Span::from_seconds(SECONDS_MAX).unwrap_or_default();
+    let lifetime = fields.get("lifetime").map(|cursor| cursor.span(Span::ZERO..=longest));
+    let finish_by = fields.get("finish_by").map(|cursor| cursor.time());
+    Some(Standing {
+        queue: queue?.into(),
+        band: band?.into(),
+        priority: priority? as i32,
+        lifetime: lifetime.map_or(Some(None), |span| span.map(Some))?,
+        finish_by: finish_by.map_or(Some(None), |time| time.map(Some))?,
+    })
 }
 
 fn read_submitted(fields: &Fields<'_>, latest: Time, moment: &str) -> Time {
@@ -160,12 +172,13 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
         let service = read_service(fields);
         let longest = Span::from_seconds(SECONDS_MAX).unwrap_or_default();
         let duration = fields.get("duration").and_then(|cursor| cursor.span(Span::ZERO..=longest));
+        let task_key = fields.get("task_key").and_then(|cursor| cursor.name()).map(Into::into);
         let rules = read_rules(fields);
         let company = read_company(fields);
         fields.later(&ROLE_LATER);
         let (min, max) = sizes?;
         let shape = Arc::new(ShapeSpec { service, request: request?, rules: rules?, ..company? });
-        Some(RoleSpec { name: name?.to_owned(), min, max, shape, duration })
+        Some(RoleSpec { name: name?.to_owned(), min, max, shape, duration, task_key })
     })?
 }
 

@@ -1,0 +1,248 @@
+//! The share tree: classes on top, queues inside, and for each queue a leaf per level of strict bands in
+//! which its work waits. It knows what each share holds and what waits in it; whose turn it is is
+//! decided in `pick`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::resources::{KindId, Resources};
+use crate::settings::{Settings, ShareSettings, ShareUnit};
+use crate::shares::ratio::Weight;
+use crate::shares::requestors::RequestorMemo;
+use crate::spec::Standing;
+use crate::time::Time;
+
+use super::account::{Account, Price};
+use super::leaf::LeafId;
+use super::sums::Sums;
+
+/// A queue of a class; jobs without a queue are in the nameless one of their class.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct QueueShare {
+    pub(super) class: u16,
+    /// Its place in the settings.
+    pub(super) queue: Option<u32>,
+    pub(super) account: Account,
+}
+
+/// What waits in one queue at one level of strict bands.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct LeafShare {
+    pub(super) level: u16,
+    pub(super) class: u16,
+    /// Its place among the queue shares.
+    pub(super) queue: u32,
+    /// Tasks that wait here.
+    pub(super) waiting: u64,
+    /// The last round in which nothing more of it could be served.
+    #[serde(skip)]
+    pub(super) exhausted: u64,
+}
+
+/// What waits in one class at one level, as far as entitlements mind.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ClassWaiting {
+    /// Leaves in which something waits.
+    pub(super) active: BTreeSet<LeafId>,
+    pub(super) slots: u64,
+    pub(super) cost: u128,
+    pub(super) amounts: Sums,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Shares {
+    pub(super) classes: Vec<Account>,
+    pub(super) queues: Vec<QueueShare>,
+    pub(super) leaves: Vec<LeafShare>,
+    #[serde(skip)]
+    queue_of: BTreeMap<(u16, Option<u32>), u32>,
+    #[serde(skip)]
+    leaf_of: BTreeMap<(u16, u32), LeafId>,
+    /// By level and class.
+    #[serde(skip)]
+    waiting: Vec<Vec<ClassWaiting>>,
+    #[serde(skip)]
+    memo: RequestorMemo,
+    /// Nobody is compared with anybody: there is one leaf and no books are kept.
+    plain: bool,
+}
+
+impl Shares {
+    pub(super) fn new(settings: &ShareSettings) -> Shares {
+        let classes = settings.classes.as_ref().map_or(1, |classes| classes.percents.classes().len());
+        let plain = settings.classes.is_none() && settings.queues.is_empty();
+        let mut shares = Shares { classes: vec![Account::default(); classes], plain, ..Shares::default() };
+        shares.rebuild(settings);
+        shares
+    }
+
+    /// Makes everything anew that is not stored, apart from what waits.
+    pub(super) fn rebuild(&mut self, settings: &ShareSettings) {
+        self.waiting = vec![vec![ClassWaiting::default(); self.classes.len()]; settings.levels()];
+        let queues = self.queues.iter().enumerate();
+        self.queue_of = queues.map(|(index, queue)| ((queue.class, queue.queue), index as u32)).collect();
+        let leaves = self.leaves.iter().enumerate();
+        self.leaf_of = leaves.map(|(index, leaf)| ((leaf.level, leaf.queue), LeafId(index as u32))).collect();
+        for (index, leaf) in self.leaves.iter_mut().enumerate() {
+            leaf.waiting = 0;
+            if self.plain {
+                let class = &mut self.waiting[usize::from(leaf.level)][usize::from(leaf.class)];
+                class.active.insert(LeafId(index as u32));
+            }
+        }
+        self.memo = RequestorMemo::default();
+    }
+
+    /// Whether no books are kept, because nobody would look at them.
+    pub(super) fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    pub(super) fn leaf(&self, id: LeafId) -> &LeafShare {
+        &self.leaves[id.index()]
+    }
+
+    pub(super) fn queue_of(&self, leaf: LeafId) -> &QueueShare {
+        &self.queues[self.leaf(leaf).queue as usize]
+    }
+
+    pub(super) fn waiting(&self, level: usize, class: usize) -> &ClassWaiting {
+        &self.waiting[level][class]
+    }
+
+    /// The class of a job: that of its queue, or else by who asks for it.
+    pub(super) fn class_of(
+        &mut self,
+        requestor: &str,
+        queue: Option<usize>,
+        settings: &ShareSettings,
+    ) -> u16 {
+        let Some(classes) = &settings.classes else { return 0 };
+        if let Some(class) = queue.and_then(|queue| settings.queues[queue].class) {
+            return class.0;
+        }
+        self.memo.class_of(&classes.requestors, requestor).unwrap_or(classes.default).0
+    }
+
+    /// The leaf in which a job of this standing waits, made if there is none yet; the second says so.
+    pub(super) fn leaf_for(
+        &mut self,
+        requestor: &str,
+        standing: &Standing,
+        raised: u16,
+        settings: &ShareSettings,
+    ) -> (LeafId, bool) {
+        let queue = settings.queue(&standing.queue);
+        let class = self.class_of(requestor, queue, settings);
+        let level = settings.level(settings.band(&standing.band)) as u16;
+        let level = level.saturating_sub(raised);
+        let queue = queue.map(|queue| queue as u32);
+        let share = *self.queue_of.entry((class, queue)).or_insert_with(|| {
+            self.queues.push(QueueShare { class, queue, account: Account::default() });
+            self.queues.len() as u32 - 1
+        });
+        let mut is_new = false;
+        let leaf = *self.leaf_of.entry((level, share)).or_insert_with(|| {
+            is_new = true;
+            self.leaves.push(LeafShare { level, class, queue: share, waiting: 0, exhausted: 0 });
+            LeafId(self.leaves.len() as u32 - 1)
+        });
+        if is_new && self.plain {
+            // Where there is hardly a choice, a leaf is looked at whether something waits or not.
+            self.waiting[usize::from(level)][usize::from(class)].active.insert(leaf);
+        }
+        (leaf, is_new)
+    }
+
+    /// Where nobody looks at the books, only the number of tasks is known.
+    pub(super) fn count_plainly(&mut self, id: LeafId, tasks: i64) {
+        let leaf = &mut self.leaves[id.index()];
+        leaf.waiting = leaf.waiting.checked_add_signed(tasks).expect("what is taken off was counted");
+    }
+
+    /// So many heads of this request wait more (or, below zero, less) in a leaf, which are so many tasks.
+    pub(super) fn count_waiting(
+        &mut self,
+        id: LeafId,
+        request: &Resources,
+        price: Price,
+        heads: i64,
+        tasks: i64,
+    ) {
+        let leaf = &mut self.leaves[id.index()];
+        let had_some = leaf.waiting > 0;
+        leaf.waiting = leaf.waiting.checked_add_signed(tasks).expect("what is taken off was counted");
+        let has_some = leaf.waiting > 0;
+        let class = &mut self.waiting[usize::from(leaf.level)][usize::from(leaf.class)];
+        match (had_some, has_some) {
+            (false, true) => drop(class.active.insert(id)),
+            (true, false) => drop(class.active.remove(&id)),
+            _ => {}
+        }
+        let (slots, cost) =
+            (price.slots * heads.unsigned_abs(), price.cost * u128::from(heads.unsigned_abs()));
+        match heads >= 0 {
+            true => (class.slots, class.cost) = (class.slots + slots, class.cost + cost),
+            false => (class.slots, class.cost) = (class.slots - slots, class.cost - cost),
+        }
+        class.amounts.add(request, heads);
+    }
+
+    /// So many tasks of a leaf start (or, below zero, end).
+    pub(super) fn charge(
+        &mut self,
+        now: Time,
+        leaf: LeafId,
+        request: &Resources,
+        tasks: i64,
+        settings: &Settings,
+    ) {
+        if self.plain {
+            return;
+        }
+        let price = Price::of(request, &settings.shares, &settings.kinds);
+        let LeafShare { class, queue, .. } = *self.leaf(leaf);
+        self.classes[usize::from(class)].change(now, request, price, tasks, &settings.shares);
+        let queue = &mut self.queues[queue as usize];
+        queue.account.change(now, request, price, tasks, &settings.shares);
+    }
+}
+
+/// The weight of a queue; that of the nameless one is 1.
+pub(super) fn weight_of(queue: &QueueShare, settings: &ShareSettings) -> Weight {
+    queue.queue.map_or(Weight::ONE, |queue| settings.queues[queue as usize].weight)
+}
+
+/// The weight of a class, for keys that know weights.
+pub(super) fn class_weight(class: usize, settings: &ShareSettings) -> Option<Weight> {
+    let Some(classes) = &settings.classes else { return Some(Weight::ONE) };
+    let percent = classes.percents.classes()[class].percent;
+    Weight::from_millionths(percent * Weight::ONE.millionths())
+}
+
+/// How much of the units of a share something is.
+pub(super) fn units(
+    unit: ShareUnit,
+    slots: u64,
+    cost: u128,
+    amounts: &Sums,
+    capacity: impl Fn(KindId) -> i128,
+) -> u64 {
+    match unit {
+        ShareUnit::Slot => slots,
+        ShareUnit::Weighted => u64::try_from(cost).unwrap_or(u64::MAX),
+        ShareUnit::Dominant => dominant_parts(amounts, capacity),
+    }
+}
+
+/// A whole, in the parts that [`dominant_parts`] counts.
+pub(super) const WHOLE: u64 = 1_000_000_000;
+
+/// The largest part of any kind that these amounts are of all there is, in parts of [`WHOLE`]. Of what
+/// there is nothing, nothing is a part.
+pub(super) fn dominant_parts(amounts: &Sums, capacity: impl Fn(KindId) -> i128) -> u64 {
+    let parts = amounts.iter().filter(|(kind, amount)| *amount > 0 && capacity(*kind) > 0);
+    let parts = parts.map(|(kind, amount)| amount * i128::from(WHOLE) / capacity(kind));
+    parts.max().map_or(0, |parts| u64::try_from(parts).unwrap_or(u64::MAX))
+}

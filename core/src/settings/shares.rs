@@ -1,0 +1,160 @@
+//! Who gets the next free capacity: classes, queues, bands and the keys by which they are compared.
+
+use serde::{Deserialize, Serialize};
+
+use crate::resources::KindId;
+use crate::shares::bucket::Rate;
+use crate::shares::classes::{ClassIndex, Percents};
+use crate::shares::ratio::Weight;
+use crate::shares::requestors::RequestorMap;
+use crate::time::Span;
+
+/// One part of a resource weight: what one whole unit of a kind costs is a whole number of these.
+pub const COST_SCALE: u64 = 1_000_000;
+
+/// The name of the band of jobs that name none.
+pub const BAND_DEFAULT: &str = "normal";
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ShareSettings {
+    /// Without classes everything is in one.
+    pub classes: Option<ClassSettings>,
+    pub queues: Vec<QueueSettings>,
+    /// How classes are compared.
+    pub share_key: ShareKey,
+    /// How the queues of a class are compared.
+    pub queue_key: ShareKey,
+    /// How the jobs of a queue are compared.
+    pub job_key: JobKey,
+    /// What a class is entitled to percents of.
+    pub unit: ShareUnit,
+    /// What one whole unit of each kind costs, by the number of the kind, in parts of [`COST_SCALE`].
+    pub resource_weights: Vec<u64>,
+    /// In this time the memory of what a queue used beyond now loses half of its weight.
+    pub half_time: Span,
+    /// How far work without a lifetime may go beyond the fair share of its queue.
+    pub non_preemptible_factor: Option<Weight>,
+    /// How much a queue above its fair share may have outstanding, in cost times seconds.
+    pub excess_budget: Option<u64>,
+    /// In the order of their values, largest first.
+    pub bands: Vec<Band>,
+    /// What has waited this long in a strict band is raised by one.
+    pub band_ageing: Option<Span>,
+    pub rates: Rates,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ClassSettings {
+    pub percents: Percents,
+    pub requestors: RequestorMap,
+    /// Where requestors go that no pattern matches.
+    pub default: ClassIndex,
+    /// By class: what all of its work together may hold at most, where there is a limit.
+    pub caps: Vec<Option<Ceiling>>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct QueueSettings {
+    pub name: String,
+    pub weight: Weight,
+    /// The class it belongs to; without one each job goes by its requestor.
+    pub class: Option<ClassIndex>,
+    /// What all of its work together may hold at most.
+    pub quota: Option<Ceiling>,
+}
+
+/// What somebody may hold at most, of each kind that is limited; zero is a limit too.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Ceiling {
+    pub amounts: Vec<(KindId, i64)>,
+}
+
+/// How shares of one level are compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShareKey {
+    /// Whoever waits longest.
+    #[default]
+    Fifo,
+    /// By percents of all there is, with loans of what nobody is entitled to. For classes only.
+    Entitlement,
+    /// By what was used lately, with this job, divided by the weight.
+    Flow,
+    /// By the largest part of any resource in use, with this job, divided by the weight.
+    Dominant,
+    /// By weighted run time.
+    RunTime,
+}
+
+/// How the jobs of one queue are compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobKey {
+    /// Band, priority, when it is to be finished, arrival.
+    #[default]
+    Priority,
+    /// Priority, the fewest running tasks, in turn; inside a job the longest task first.
+    LeastRunning,
+    /// Weighted run time, where the band is the weight.
+    RunTime,
+}
+
+/// What a class is entitled to percents of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShareUnit {
+    /// Slots: a task counts as many as it requests, and at least one.
+    #[default]
+    Slot,
+    /// The weighted sum of what is requested.
+    Weighted,
+    /// The largest part of any resource.
+    Dominant,
+}
+
+/// A level of priority.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Band {
+    pub name: String,
+    /// Its weight where bands are weights, and its height where they are strict.
+    pub value: u64,
+    /// Goes before any share.
+    pub strict: bool,
+}
+
+/// Token buckets; what is not given is not limited.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Rates {
+    /// Tasks placed, over all.
+    pub scheduling: Option<Rate>,
+    /// Tasks placed of any one queue.
+    pub queue_scheduling: Option<Rate>,
+}
+
+impl ShareSettings {
+    /// Where a band stands, by its name; the empty name is the default's.
+    pub fn band(&self, name: &str) -> Option<usize> {
+        let wanted = if name.is_empty() { BAND_DEFAULT } else { name };
+        let found = self.bands.iter().position(|band| band.name == wanted);
+        // Whoever names no band where there is none of the default's name stands last.
+        found.or_else(|| (name.is_empty() && !self.bands.is_empty()).then(|| self.bands.len() - 1))
+    }
+
+    pub fn queue(&self, name: &str) -> Option<usize> {
+        self.queues.iter().position(|queue| queue.name == name)
+    }
+
+    /// Levels that go one before the other: one for each strict band, and one for all the rest.
+    pub fn levels(&self) -> usize {
+        self.bands.iter().filter(|band| band.strict).count() + 1
+    }
+
+    /// The level of a band; 0 goes first.
+    pub fn level(&self, band: Option<usize>) -> usize {
+        let strict = |band: &Band| band.strict;
+        match band.filter(|band| self.bands[*band].strict) {
+            Some(band) => self.bands[..band].iter().filter(|band| strict(band)).count(),
+            None => self.levels() - 1,
+        }
+    }
+}

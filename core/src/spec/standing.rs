@@ -1,0 +1,43 @@
+//! What decides when the turn of a job comes.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::settings::Settings;
+use crate::time::{Span, Time};
+
+use super::job::check_length;
+use super::{Invalid, Problem};
+
+/// Where a job queues and how urgent it is. It can change while the job waits or runs.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Standing {
+    /// Empty for the queue without a name of its class.
+    pub queue: Arc<str>,
+    /// Empty for the default band.
+    pub band: Arc<str>,
+    /// Inside a queue, larger is sooner.
+    pub priority: i32,
+    /// How long it may hold what it holds beyond its queue's share; without one it is never asked to
+    /// give way for that.
+    pub lifetime: Option<Span>,
+    /// When it should be finished: inside a band and priority the earliest goes first.
+    pub finish_by: Option<Time>,
+}
+
+impl Standing {
+    pub(super) fn note_problems(&self, settings: &Settings, problems: &mut Vec<Invalid>) {
+        let length = settings.limits.name_length;
+        problems.extend(check_length("queue", &self.queue, length));
+        problems.extend(check_length("band", &self.band, length));
+        let shares = &settings.shares;
+        if !self.queue.is_empty() && shares.queue(&self.queue).is_none() {
+            problems.push(Invalid::new("queue", &self.queue, Problem::UnknownQueue));
+        }
+        let is_default = self.band.is_empty() || *self.band == *crate::settings::BAND_DEFAULT;
+        if !is_default && shares.band(&self.band).is_none() {
+            problems.push(Invalid::new("band", &self.band, Problem::UnknownBand));
+        }
+    }
+}
