@@ -9,7 +9,7 @@ use crate::id::{Attempt, GroupId, NodeId, TaskId, Ticket};
 use crate::outcome::Outcome;
 use crate::resources::Resources;
 use crate::settings::Settings;
-use crate::spec::{NodeFacts, ShapeSpec, Start};
+use crate::spec::{NodeFacts, NodeState, ShapeSpec, Start};
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum SchedulerMessage {
@@ -58,6 +58,12 @@ pub enum SchedulerMessage {
     Explain {
         ticket: Ticket,
         subject: Subject,
+    },
+    /// From the host: what keeps this from the node of that name?
+    ExplainOn {
+        ticket: Ticket,
+        subject: Subject,
+        node: String,
     },
 }
 
@@ -118,4 +124,6 @@ pub struct NodeView {
     pub capacity: Resources,
     /// Whether the node takes new work.
     pub open: bool,
+    /// Why, if it does not.
+    pub state: NodeState,
 }

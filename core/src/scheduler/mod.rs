@@ -10,6 +10,7 @@
 //! service, in the branch that has the fewest, then the one with the fewest tasks.
 
 mod check;
+mod counts;
 mod credit;
 mod explain;
 mod gangs;
@@ -18,14 +19,17 @@ mod leaf;
 mod live;
 mod near;
 mod nodes;
+mod obstacles;
 mod order;
 mod packing;
 mod pick;
 mod plan;
+mod questions;
 mod queue;
 mod scopes;
 mod shapes;
 mod spread;
+mod standings;
 mod windows;
 
 use std::collections::VecDeque;
@@ -34,12 +38,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::collections::Paged;
-use crate::explanation::Subject;
-use crate::id::{Attempt, GroupId, NodeId, Slot, TaskId, Ticket};
+use crate::id::{Attempt, GroupId, NodeId, Slot, TaskId};
 use crate::machine::{Broken, Machine};
 use crate::messages::{
-    Answer, ClusterMessage, GroupArrival, NodeEvent, NodeNews, Outbox, Refusal, Released, ReturnedTask,
-    SchedulerMessage, StopOrder, Withdrawal,
+    ClusterMessage, GroupArrival, NodeEvent, NodeNews, Outbox, Released, ReturnedTask, SchedulerMessage,
+    StopOrder, Withdrawal,
 };
 use crate::mutation::{self, Mutation};
 use crate::outcome::StopCause;
@@ -56,11 +59,9 @@ use live::LiveTable;
 use nodes::Nodes;
 use order::Order;
 use plan::{Adoption, Turn};
+use questions::Question;
 use queue::Entry;
 use shapes::{Place, ShapeId, ShapeKey, Shapes};
-
-/// More questions than this do not wait for an answer at one time.
-const QUESTIONS_MAX: usize = 1_024;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Scheduler {
@@ -72,8 +73,8 @@ pub struct Scheduler {
     last_plan: u64,
     gate_open: bool,
     credit: Option<Credit>,
-    /// Questions to be answered, one a turn: an answer looks at every node.
-    questions: VecDeque<(Ticket, Subject)>,
+    /// Questions to be answered, one a turn: the first answer looks at every node.
+    questions: VecDeque<Question>,
     /// Nodes with room that the last turn did not come to.
     unserved: Vec<NodeId>,
 }
@@ -392,18 +393,6 @@ impl Scheduler {
         shapes
     }
 
-    fn answer_next_question(&mut self, out: &mut Outbox) {
-        let Some((ticket, subject)) = self.questions.pop_front() else { return };
-        let (explanation, unknown) = match subject {
-            Subject::Group(group) => (self.explain(group), Refusal::UnknownGroup(group.job())),
-            Subject::Task(task) => (self.explain_task(task), Refusal::UnknownTask(task)),
-        };
-        match explanation {
-            Some(explanation) => out.reply(ticket, Answer::Explained(Box::new(explanation))),
-            None => out.refuse(ticket, unknown),
-        }
-    }
-
     fn change_settings(&mut self, settings: Arc<Settings>) {
         let widened = settings.kinds.len() != self.settings.kinds.len();
         self.settings = settings;
@@ -439,10 +428,12 @@ impl Scheduler {
             SchedulerMessage::NewCredit { window } => self.begin_credit(window, turn),
             SchedulerMessage::Gate { open } => self.gate_open = open,
             SchedulerMessage::Settings(settings) => self.change_settings(settings),
-            SchedulerMessage::Explain { ticket, .. } if self.questions.len() >= QUESTIONS_MAX => {
-                out.refuse(ticket, Refusal::TooManyQuestions { limit: QUESTIONS_MAX as u64 });
+            SchedulerMessage::Explain { ticket, subject } => {
+                self.ask(Question { ticket, subject, node: None }, out);
             }
-            SchedulerMessage::Explain { ticket, subject } => self.questions.push_back((ticket, subject)),
+            SchedulerMessage::ExplainOn { ticket, subject, node } => {
+                self.ask(Question { ticket, subject, node: Some(node) }, out);
+            }
         }
     }
 }
