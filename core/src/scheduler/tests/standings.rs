@@ -51,13 +51,11 @@ fn explanations_by_standing_are_those_by_node() {
         let mut rng = Rng::with_seed(seed);
         let mut bench = Bench::new();
         let mut live: Vec<(Attempt, NodeId)> = Vec::new();
-        let mut version = 0;
         for job in 1..=30 {
             let id = rng.u32(0..12);
-            version += 1;
             let capacity = Resources::of(CPU, rng.i64(0..5));
             let (open, state) = (rng.u8(0..5) > 0, PAUSED);
-            let view = NodeView { version, facts: random_facts(&mut rng, id), capacity, open, state };
+            let view = NodeView { version: job, facts: random_facts(&mut rng, id), capacity, open, state };
             let gone = rng.u8(0..10) == 0 && !live.iter().any(|(_, node)| node.0 == id);
             let news = NodeNews { node: NodeId(id), view: (!gone).then_some(view) };
             let arrival = RoleArrival {
