@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_actors::{Assignments, Command, JobStatus, NodeStatus, Port, PushError, Subscription};
 use plimsoll_core::document::{Fault, FaultKind, Faults};
-use plimsoll_core::explanation::{Explanation, Subject};
+use plimsoll_core::explanation::{Explanation, NodeExplanation, Subject};
 use plimsoll_core::id::{Attempt, GroupId, JobId, NodeId, TaskId};
 use plimsoll_core::messages::{Answer, Refusal};
 use plimsoll_core::outcome::Exit;
@@ -288,15 +288,8 @@ impl Handle {
     /// Why a job waits, group by group, or why one task of it waits. Groups and tasks that do not wait
     /// are left out.
     pub async fn explain(&self, what: impl Into<Explained>) -> Result<Vec<Explanation>, RequestError> {
-        let subjects = match what.into() {
-            Explained::Task(task) => vec![Subject::Task(task)],
-            Explained::Job(job) => {
-                let groups = self.port.board().job(job)?.spec.groups.len() as u16;
-                (0..groups).map(|index| Subject::Group(GroupId::new(job, index))).collect()
-            }
-        };
         let mut explanations = Vec::new();
-        for subject in subjects {
+        for subject in self.subjects(what.into())? {
             match self.ask(|reply| Command::Explain(subject, reply)).await {
                 Ok(Answer::Explained(explanation)) if explanation.waiting > 0 => {
                     explanations.push(*explanation);
@@ -307,6 +300,38 @@ impl Handle {
             }
         }
         Ok(explanations)
+    }
+
+    /// Everything that keeps the waiting tasks of a job, or one task of it, from the node of this name,
+    /// role by role. Roles and tasks that do not wait are left out.
+    pub async fn explain_on(
+        &self,
+        what: impl Into<Explained>,
+        node: &str,
+    ) -> Result<Vec<NodeExplanation>, RequestError> {
+        // Also when nothing waits, a name that no node has is a mistake.
+        self.port.board().node(node)?;
+        let mut explanations = Vec::new();
+        for subject in self.subjects(what.into())? {
+            match self.ask(|reply| Command::ExplainOn(subject, node.to_owned(), reply)).await {
+                Ok(Answer::ExplainedOn(explained)) => explanations.extend(explained),
+                Ok(_) | Err(RequestError::Refused(Refusal::UnknownGroup(_))) => {}
+                Err(RequestError::Refused(Refusal::UnknownTask(task))) => self.known_task(task)?,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(explanations)
+    }
+
+    /// What has to be asked about a job, group by group, or about one task.
+    fn subjects(&self, what: Explained) -> Result<Vec<Subject>, Refusal> {
+        match what {
+            Explained::Task(task) => Ok(vec![Subject::Task(task)]),
+            Explained::Job(job) => {
+                let groups = self.port.board().job(job)?.spec.groups.len() as u16;
+                Ok((0..groups).map(|index| Subject::Group(GroupId::new(job, index))).collect())
+            }
+        }
     }
 
     /// Whether there is or was such a task; one of a finished group is fine.

@@ -57,7 +57,7 @@ pub use plimsoll_actors::{
     NodeStatus, Order, ShutdownReport, StopSignal, Stopped, Subscription, TaskContext, TaskError,
 };
 pub use plimsoll_core as core;
-pub use plimsoll_core::explanation::Explanation;
+pub use plimsoll_core::explanation::{Explanation, NodeExplanation};
 pub use plimsoll_core::id::{JobId, TaskId};
 pub use ready_made::{Blocking, Tasks, blocking_tasks, tasks};
 pub use replay::{ReplayError, replay};

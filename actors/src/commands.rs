@@ -29,6 +29,8 @@ pub enum Command {
     /// A node's agent is silent, or is heard again, as far as the service knows.
     Heartbeat(String, bool, ReplySender),
     Explain(Subject, ReplySender),
+    /// What keeps it from the node of this name.
+    ExplainOn(Subject, String, ReplySender),
     Settings(Arc<Settings>),
     Subscribe(Subscriber),
     Snapshot(oneshot::Sender<SnapshotResult>),

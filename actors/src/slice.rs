@@ -69,6 +69,10 @@ impl Slice {
                 let ticket = tickets.one(reply);
                 self.scheduler.push(SchedulerMessage::Explain { ticket, subject });
             }
+            Command::ExplainOn(subject, node, reply) => {
+                let ticket = tickets.one(reply);
+                self.scheduler.push(SchedulerMessage::ExplainOn { ticket, subject, node });
+            }
             Command::Settings(settings) => self.settings = Some(settings),
             Command::Subscribe(subscriber) => self.subscribers.push(subscriber),
             Command::Snapshot(reply) => self.snapshots.push(reply),

@@ -71,11 +71,62 @@ pub struct NoRoom {
     pub filters: Vec<FilterCount>,
     /// The smallest change that would let one task run.
     pub nearest: Option<Nearest>,
+    /// For tasks of one named node: everything that keeps them from it.
+    pub on_node: Option<OnNode>,
+}
+
+/// How one node stands for the tasks of a role.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OnNode {
+    pub node: String,
+    /// Everything that keeps a task from it now, in the order of the filters.
+    pub reasons: Vec<NodeReason>,
+}
+
+/// One thing that keeps a task from a node.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NodeReason {
+    pub filter: Filter,
+    /// What it is, in words that follow the name of the node.
+    pub detail: String,
+}
+
+/// How one node stands for the waiting tasks of one role.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NodeExplanation {
+    pub group: GroupId,
+    pub role: u16,
+    pub on_node: OnNode,
+    /// The settings version the answer was computed with.
+    pub settings: u64,
+}
+
+impl fmt::Display for OnNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let details: Vec<&str> = self.reasons.iter().map(|reason| reason.detail.as_str()).collect();
+        match details.is_empty() {
+            true => write!(f, "node {} could take a task now", self.node),
+            false => write!(f, "node {} {}", self.node, details.join(", ")),
+        }
+    }
+}
+
+impl fmt::Display for NodeExplanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.on_node.fmt(f)
+    }
+}
+
+impl NodeExplanation {
+    /// One sentence for people.
+    pub fn sentence(&self) -> String {
+        self.to_string()
+    }
 }
 
 /// How many nodes one filter rules out. Another order of filters or of nodes gives the same `fails` and
 /// `only`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FilterCount {
     pub filter: Filter,
     /// Nodes that do not pass it, whatever the others say.
@@ -140,6 +191,7 @@ impl fmt::Display for Explanation {
         }?;
         match &self.reason {
             Reason::NoRoom(room) | Reason::NeverFits(room) => {
+                room.on_node.as_ref().map_or(Ok(()), |on_node| write!(f, "; {on_node}"))?;
                 room.nearest.as_ref().map_or(Ok(()), |nearest| write!(f, "; nearest: {nearest}"))
             }
             _ => Ok(()),
@@ -216,12 +268,12 @@ impl fmt::Display for Nearest {
 }
 
 impl NoRoom {
-    /// Counts one node that lacks `kind`.
-    pub fn count_lacking(&mut self, kinds: &Kinds, kind: crate::resources::KindId) {
+    /// Counts so many nodes that lack `kind`.
+    pub fn count_lacking(&mut self, kinds: &Kinds, kind: crate::resources::KindId, nodes: u64) {
         let name = kinds.name(kind);
         match self.lacking.iter_mut().find(|(known, _)| known == name) {
-            Some((_, count)) => *count += 1,
-            None => self.lacking.push((name.to_owned(), 1)),
+            Some((_, count)) => *count += nodes,
+            None => self.lacking.push((name.to_owned(), nodes)),
         }
     }
 }

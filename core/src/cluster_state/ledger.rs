@@ -41,6 +41,7 @@ impl ClusterState {
         }
         assert!(self.live[index].is_none(), "a slot is used again only after its release");
         let node = self.nodes[id.index()].as_mut().expect("work is booked on a node that is there");
+        assert!(node.has_room_for(&shape), "nothing is booked above capacity");
         node.used += &shape.request;
         if mutation::active(Mutation::ChargeTwice) {
             node.used += &shape.request;

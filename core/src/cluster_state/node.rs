@@ -8,7 +8,9 @@ use crate::collections::Chain;
 use crate::messages::NodeView;
 use crate::outcome::Phase;
 use crate::resources::Resources;
-use crate::spec::{Availability, Company, Condition, Liveness, NodeFacts, NodePatch, NodeSpec, ShapeSpec};
+use crate::spec::{
+    Availability, Company, Condition, Liveness, NodeFacts, NodePatch, NodeSpec, NodeState, ShapeSpec,
+};
 use crate::time::Time;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -74,6 +76,11 @@ impl Node {
             && self.liveness == Liveness::Ready
     }
 
+    fn state(&self) -> NodeState {
+        let Node { condition, availability, liveness, .. } = *self;
+        NodeState { condition, availability, liveness }
+    }
+
     /// Capacity minus what is held; negative where the node is in deficit.
     pub fn free(&self) -> Resources {
         let mut free = self.capacity.clone();
@@ -107,6 +114,7 @@ impl Node {
             facts: Arc::clone(&self.facts),
             capacity: self.capacity.clone(),
             open: self.takes_work(),
+            state: self.state(),
         }
     }
 

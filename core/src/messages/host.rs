@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::explanation::Explanation;
+use crate::explanation::{Explanation, NodeExplanation};
 use crate::id::{Attempt, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::{Outcome, TaskState};
 use crate::spec::{JobSpec, ShapeSpec};
@@ -34,6 +34,8 @@ pub enum Answer {
     Done,
     Node(NodeId),
     Explained(Box<Explanation>),
+    /// How one node stands, for each role that was asked about.
+    ExplainedOn(Vec<NodeExplanation>),
     Refused(Refusal),
 }
 

@@ -9,7 +9,7 @@ use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::Outcome;
 use crate::resources::Resources;
 use crate::settings::Settings;
-use crate::spec::{NodeFacts, ShapeSpec, Standing, Start};
+use crate::spec::{NodeFacts, NodeState, ShapeSpec, Standing, Start};
 use crate::time::Span;
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -61,6 +61,12 @@ pub enum SchedulerMessage {
     Explain {
         ticket: Ticket,
         subject: Subject,
+    },
+    /// From the host: what keeps this from the node of that name?
+    ExplainOn {
+        ticket: Ticket,
+        subject: Subject,
+        node: String,
     },
 }
 
@@ -127,4 +133,6 @@ pub struct NodeView {
     pub capacity: Resources,
     /// Whether the node takes new work.
     pub open: bool,
+    /// Why, if it does not.
+    pub state: NodeState,
 }

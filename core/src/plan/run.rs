@@ -285,6 +285,7 @@ impl<'a> DryRun<'a> {
 
     /// Adds what waits, with the reasons, and hands the report over.
     fn finish(mut self) -> PlanReport {
+        self.world.scheduler.prepare_to_explain();
         for (number, spec) in self.jobs.iter().enumerate() {
             for (index, group) in spec.groups.iter().enumerate() {
                 let id = GroupId::new(JobId(number as u64 + 1), index as u16);

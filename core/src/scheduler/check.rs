@@ -25,6 +25,7 @@ pub struct Startable {
 impl Scheduler {
     pub(super) fn check_view(&self) -> Result<(), Broken> {
         self.check_nodes()?;
+        promise!(4, self.nodes.standings_are_true(), "nodes are filed under a standing they do not have");
         self.check_queues()?;
         self.check_nothing_fits()
     }

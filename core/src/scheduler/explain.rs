@@ -1,96 +1,54 @@
 //! Why a group waits, computed from the state as it is when somebody asks.
 
-use std::collections::BTreeMap;
-
-use crate::explanation::{Explanation, FilterCount, Nearest, NoRoom, Reason};
-use crate::id::{GroupId, NodeId, TaskId};
-use crate::resources::{KindId, Resources};
-use crate::spec::{Filter, NodeFacts, ShapeSpec, Start};
+use crate::explanation::{Explanation, NoRoom, NodeExplanation, Reason, Subject};
+use crate::id::{GroupId, TaskId};
+use crate::messages::Refusal;
+use crate::resources::Resources;
+use crate::spec::Start;
 
 use super::Scheduler;
 use super::groups::{GroupView, RoleView};
 use super::nodes::NodeEntry;
+use super::obstacles::on_node;
 use super::packing::without_copies;
 
-/// The kind of which the largest part of the request is missing; ties go to the first.
-fn most_lacking(request: &Resources, free: &Resources) -> Option<KindId> {
-    let parts = request.lacking_in(free).map(|(kind, missing)| {
-        let per_million = i128::from(missing) * 1_000_000 / i128::from(request.get(kind));
-        (per_million, std::cmp::Reverse(kind))
-    });
-    parts.max().map(|(_, std::cmp::Reverse(kind))| kind)
-}
-
-/// Every filter that the node does not pass, in order.
-fn failures(shape: &ShapeSpec, node: &NodeEntry) -> Vec<Filter> {
-    let ready = (!node.view.open).then_some(Filter::Ready);
-    // A node in deficit takes nothing at all until that is over.
-    let room = node.free.has_negative() || !shape.request.fits_in(&node.free);
-    let room = room.then_some(Filter::Resources);
-    let company = node.company.objections(shape);
-    let mut failures: Vec<Filter> =
-        ready.into_iter().chain(room).chain(shape.rules.failures(&node.view.facts)).chain(company).collect();
-    failures.sort_unstable();
-    failures
-}
-
-fn count(counts: &mut Vec<(Filter, u64)>, filter: Filter) {
-    match counts.iter_mut().find(|(known, _)| *known == filter) {
-        Some((_, count)) => *count += 1,
-        None => counts.push((filter, 1)),
-    }
-}
-
-#[derive(Default)]
-struct FilterCounts {
-    counts: BTreeMap<Filter, FilterCount>,
-}
-
-impl FilterCounts {
-    fn note(&mut self, failures: &[Filter]) {
-        for (position, filter) in failures.iter().enumerate() {
-            let empty = FilterCount { filter: *filter, fails: 0, first: 0, only: 0 };
-            let count = self.counts.entry(*filter).or_insert(empty);
-            count.fails += 1;
-            count.first += u64::from(position == 0);
-            count.only += u64::from(failures.len() == 1);
-        }
-    }
-
-    fn counts(self) -> Vec<FilterCount> {
-        self.counts.into_values().collect()
-    }
-}
-
-/// The nodes to which one change is enough, best first.
-#[derive(Default)]
-struct NearestNode {
-    /// Lacks nothing but room: the smallest part of the request, in millionths, over all kinds.
-    room: Option<(i128, NodeId)>,
-    ready: Option<NodeId>,
-    suitable: Option<(Filter, NodeId)>,
-}
-
-impl NearestNode {
-    fn note(&mut self, id: NodeId, node: &NodeEntry, request: &Resources, failures: &[Filter]) {
-        let [only] = failures else { return };
-        match only {
-            Filter::Resources if node.free.has_negative() => {}
-            Filter::Resources => {
-                let part = |(kind, missing)| i128::from(missing) * 1_000_000 / i128::from(request.get(kind));
-                let parts: i128 = request.lacking_in(&node.free).map(part).sum();
-                let best = self.room.is_none_or(|best| (parts, id) < best);
-                self.room = if best { Some((parts, id)) } else { self.room };
-            }
-            Filter::Ready => self.ready = self.ready.or(Some(id)),
-            // No change makes another node the one that is wanted.
-            Filter::Node => {}
-            filter => self.suitable = self.suitable.or(Some((*filter, id))),
-        }
-    }
-}
-
 impl Scheduler {
+    /// Gets ready for questions: those that follow, until something changes, look at each way in which
+    /// nodes stand once. Without it every question looks at every node.
+    pub fn prepare_to_explain(&mut self) {
+        self.nodes.prepare_to_explain();
+    }
+
+    /// What keeps the waiting tasks of a group, or one task, from the node of this name.
+    pub fn explain_on(&self, subject: Subject, node: &str) -> Result<Vec<NodeExplanation>, Refusal> {
+        let (id, only) = match subject {
+            Subject::Group(group) => (group, None),
+            Subject::Task(task) => (task.group, Some(task)),
+        };
+        let unknown = || match subject {
+            Subject::Group(group) => Refusal::UnknownGroup(group.job()),
+            Subject::Task(task) => Refusal::UnknownTask(task),
+        };
+        let group = self.group(id).ok_or_else(unknown)?;
+        if let Some(task) = only {
+            let role = group.roles.get(usize::from(task.role)).ok_or_else(unknown)?;
+            role.waits(task.index).ok_or_else(unknown)?;
+        }
+        let (_, entry) = self.nodes.named(node).ok_or_else(|| Refusal::UnknownNode(node.to_owned()))?;
+        let asked = |index: usize, role: &RoleView| match only {
+            Some(task) => usize::from(task.role) == index && role.waits(task.index) == Some(true),
+            None => role.waiting() > 0,
+        };
+        let roles = group.roles.iter().enumerate().filter(|(index, role)| asked(*index, role));
+        let explain = |(index, role): (usize, &RoleView)| NodeExplanation {
+            group: id,
+            role: index as u16,
+            on_node: on_node(&role.spec, entry, &self.settings.kinds),
+            settings: self.settings.version,
+        };
+        Ok(roles.map(explain).collect())
+    }
+
     /// Why the tasks of this group wait; `None` if the group is not known or finished.
     pub fn explain(&self, id: GroupId) -> Option<Explanation> {
         let group = self.group(id)?;
@@ -149,80 +107,37 @@ impl Scheduler {
         }
     }
 
-    fn no_room(&self, shape: &ShapeSpec) -> NoRoom {
-        let mut room = NoRoom::default();
-        let mut filters = FilterCounts::default();
-        let mut nearest = NearestNode::default();
-        let request = &shape.request;
-        for (id, node) in self.nodes.iter() {
-            room.nodes += 1;
-            let unsuitable = shape.rules.failures(&node.view.facts).next();
-            let is_too_small = !request.fits_in(&node.view.capacity);
-            room.possible += u64::from(unsuitable.is_none() && !is_too_small);
-            if !node.view.open || node.free.has_negative() {
-                room.closed += 1;
-            } else if is_too_small {
-                room.too_small += 1;
-            } else if let Some(kind) = most_lacking(request, &node.free) {
-                room.count_lacking(&self.settings.kinds, kind);
-            } else if let Some(filter) = unsuitable {
-                count(&mut room.unsuitable, filter);
-            } else if let Some(filter) = node.company.objections(shape).next() {
-                count(&mut room.occupied, filter);
-            }
-            let failures = failures(shape, node);
-            filters.note(&failures);
-            nearest.note(id, node, request, &failures);
-        }
-        room.lacking.sort_by(|left, right| (right.1, &left.0).cmp(&(left.1, &right.0)));
-        room.unsuitable.sort_unstable();
-        room.occupied.sort_unstable();
-        room.filters = filters.counts();
-        room.nearest = Some(self.nearest(nearest, shape));
-        room
-    }
-
-    fn nearest(&self, found: NearestNode, shape: &ShapeSpec) -> Nearest {
-        let name = |id: NodeId| self.nodes.get(id).expect("just seen").view.facts.name.clone();
-        let kinds = &self.settings.kinds;
-        let show =
-            |(kind, amount): (KindId, i64)| (kinds.name(kind).to_owned(), kinds.unit(kind).format(amount));
-        if let Some((_, id)) = found.room {
-            let free = &self.nodes.get(id).expect("just seen").free;
-            let missing = shape.request.lacking_in(free).map(show).collect();
-            return Nearest::Room { node: name(id), missing };
-        }
-        if let Some(id) = found.ready {
-            return Nearest::Ready { node: name(id) };
-        }
-        if let Some(name) = &shape.rules.node {
-            let pinned = self.nodes.named(name);
-            return match pinned {
-                None => Nearest::NamedNode { node: name.clone() },
-                Some(node) => Nearest::Several { node: name.clone(), filters: failures(shape, node) },
-            };
-        }
-        if let Some((filter, id)) = found.suitable {
-            return Nearest::Suitable { node: name(id), filter };
-        }
-        Nearest::AnotherNode { request: shape.request.iter().map(show).collect() }
-    }
-
-    /// How many tasks of an atomic group find room now when its roles take it one after the other.
+    /// How many tasks of an atomic group find room now when its roles take it one after the other, on
+    /// nodes that stand alike one after the other.
     fn placeable(&self, group: &GroupView) -> u64 {
-        let open = self.nodes.iter().filter(|(_, node)| node.takes_work());
-        let mut free: Vec<(&NodeFacts, Resources)> =
-            open.map(|(_, node)| (&*node.view.facts, node.free.clone())).collect();
+        let waiting = || group.roles.iter().filter(|role| role.waiting() > 0);
+        let alike = self.nodes.alike(waiting().map(|role| &*role.spec)).into_iter();
+        let entry = |id| self.nodes.get(id).expect("only nodes that are there stand somewhere");
+        let alike = alike.map(|(id, nodes)| (entry(id), nodes)).filter(|(node, _)| node.takes_work());
+        let mut free: Vec<(&NodeEntry, Resources, u64)> =
+            alike.map(|(node, nodes)| (node, node.free.clone(), nodes)).collect();
         let mut placed = 0;
-        for role in group.roles.iter().filter(|role| role.waiting() > 0) {
+        for role in waiting() {
             let (request, mut left) = (&role.spec.request, u64::from(role.waiting()));
-            let suits = |facts: &NodeFacts| role.spec.rules.allow(facts);
-            for (_, free) in free.iter_mut().filter(|(facts, _)| suits(facts)) {
-                let count = request.copies_in(free, left);
-                *free = without_copies(free, request, count);
-                left -= count;
-                placed += count;
+            let mut after = Vec::with_capacity(free.len() + 2);
+            for (node, free, nodes) in free {
+                let each = request.copies_in(&free, left);
+                if each == 0 || !role.spec.rules.allow(&node.view.facts) {
+                    after.push((node, free, nodes));
+                    continue;
+                }
+                // So many nodes take as many as they can, one may take the rest.
+                let full = nodes.min(left / each);
+                let rest = if full < nodes { left - full * each } else { 0 };
+                for (nodes, tasks) in [(full, each), (u64::from(rest > 0), rest)] {
+                    after.push((node, without_copies(&free, request, tasks), nodes));
+                    left -= nodes * tasks;
+                    placed += nodes * tasks;
+                }
+                after.push((node, free, nodes - full - u64::from(rest > 0)));
             }
+            after.retain(|(_, _, nodes)| *nodes > 0);
+            free = after;
         }
         placed
     }

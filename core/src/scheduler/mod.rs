@@ -11,26 +11,30 @@
 
 mod account;
 mod check;
+mod counts;
 mod credit;
 mod explain;
 mod gangs;
 mod grants;
 mod groups;
+mod job_standing;
 mod keys;
 mod leaf;
 mod live;
 mod near;
 mod nodes;
+mod obstacles;
 mod order;
 mod packing;
 mod pick;
 mod plan;
+mod questions;
 mod queue;
 mod scopes;
 mod shapes;
 mod shares;
 mod spread;
-mod standing;
+mod standings;
 mod sums;
 mod windows;
 
@@ -40,12 +44,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::collections::Paged;
-use crate::explanation::Subject;
-use crate::id::{Attempt, GroupId, NodeId, Slot, TaskId, Ticket};
+use crate::id::{Attempt, GroupId, NodeId, Slot, TaskId};
 use crate::machine::{Broken, Machine};
 use crate::messages::{
-    Answer, ClusterMessage, GroupArrival, NodeEvent, NodeNews, Outbox, Refusal, Released, ReturnedTask,
-    SchedulerMessage, StopOrder, Withdrawal,
+    ClusterMessage, GroupArrival, NodeEvent, NodeNews, Outbox, Released, ReturnedTask, SchedulerMessage,
+    StopOrder, Withdrawal,
 };
 use crate::mutation::{self, Mutation};
 use crate::outcome::StopCause;
@@ -61,12 +64,10 @@ use groups::{GroupView, JobView, RoleView};
 use live::LiveTable;
 use nodes::Nodes;
 use plan::{Adoption, Turn};
+use questions::Question;
 use queue::Entry;
 use shapes::{Place, ShapeId, ShapeKey, Shapes};
 use shares::Shares;
-
-/// More questions than this do not wait for an answer at one time.
-const QUESTIONS_MAX: usize = 1_024;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Scheduler {
@@ -78,8 +79,8 @@ pub struct Scheduler {
     last_plan: u64,
     gate_open: bool,
     credit: Option<Credit>,
-    /// Questions to be answered, one a turn: an answer looks at every node.
-    questions: VecDeque<(Ticket, Subject)>,
+    /// Questions to be answered, one a turn: the first answer looks at every node.
+    questions: VecDeque<Question>,
     /// Nodes with room that the last turn did not come to.
     unserved: Vec<NodeId>,
     shares: Shares,
@@ -143,9 +144,9 @@ impl Scheduler {
                 adopted += tasks;
             }
             let mut view = RoleView::new(shape, role.shape, role.tasks, adopted);
-            view.expected = role.duration.map_or(0, standing::milliseconds);
+            view.expected = role.duration.map_or(0, job_standing::milliseconds);
             let job = self.jobs.get(id.job().0).expect("the job was entered");
-            view.order = standing::order(&self.settings.shares, job, entry, view.expected);
+            view.order = job_standing::order(&self.settings.shares, job, entry, view.expected);
             roles.push(view);
         }
         let job = self.jobs.get_mut(id.job().0).expect("the job was entered");
@@ -413,18 +414,6 @@ impl Scheduler {
         added_to.into_iter().map(|(shape, ..)| shape).collect()
     }
 
-    fn answer_next_question(&mut self, out: &mut Outbox) {
-        let Some((ticket, subject)) = self.questions.pop_front() else { return };
-        let (explanation, unknown) = match subject {
-            Subject::Group(group) => (self.explain(group), Refusal::UnknownGroup(group.job())),
-            Subject::Task(task) => (self.explain_task(task), Refusal::UnknownTask(task)),
-        };
-        match explanation {
-            Some(explanation) => out.reply(ticket, Answer::Explained(Box::new(explanation))),
-            None => out.refuse(ticket, unknown),
-        }
-    }
-
     fn change_settings(&mut self, now: Time, settings: Arc<Settings>) {
         let widened = settings.kinds.len() != self.settings.kinds.len();
         let shared_otherwise = settings.shares != self.settings.shares;
@@ -467,10 +456,12 @@ impl Scheduler {
             SchedulerMessage::NewCredit { window } => self.begin_credit(window, turn),
             SchedulerMessage::Gate { open } => self.gate_open = open,
             SchedulerMessage::Settings(settings) => self.change_settings(now, settings),
-            SchedulerMessage::Explain { ticket, .. } if self.questions.len() >= QUESTIONS_MAX => {
-                out.refuse(ticket, Refusal::TooManyQuestions { limit: QUESTIONS_MAX as u64 });
+            SchedulerMessage::Explain { ticket, subject } => {
+                self.ask(Question { ticket, subject, node: None }, out);
             }
-            SchedulerMessage::Explain { ticket, subject } => self.questions.push_back((ticket, subject)),
+            SchedulerMessage::ExplainOn { ticket, subject, node } => {
+                self.ask(Question { ticket, subject, node: Some(node) }, out);
+            }
         }
     }
 }

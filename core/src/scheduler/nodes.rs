@@ -13,6 +13,7 @@ use crate::spec::{Company, ShapeSpec};
 
 use super::live::LiveTable;
 use super::scopes::{EVERYWHERE, ScopeId, Scopes};
+use super::standings::{Alike, Standings};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Nodes {
@@ -27,6 +28,9 @@ pub(super) struct Nodes {
     #[serde(skip)]
     capacity: Vec<i128>,
     pub(super) scopes: Scopes,
+    /// For those who ask how the nodes stand.
+    #[serde(skip)]
+    standings: Standings,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -62,6 +66,7 @@ impl Nodes {
             open_free: vec![0; width],
             capacity: vec![0; width],
             scopes: Scopes::default(),
+            standings: Standings::default(),
         }
     }
 
@@ -73,6 +78,7 @@ impl Nodes {
             self.enter(NodeId(index as u32));
         }
         self.scopes.rebuild(&self.entries);
+        self.standings.forget();
     }
 
     /// The scope of this shape; it is to be released once.
@@ -110,6 +116,7 @@ impl Nodes {
         self.enter(id);
         self.scopes.judge(id, self.entries[id.index()].as_ref());
         self.scopes.note(id, self.entries.len());
+        self.standings.note(id, self.entries.len());
     }
 
     /// Drops a node and names the attempts whose placements on it are still on their way.
@@ -122,6 +129,7 @@ impl Nodes {
         self.scopes.judge(id, None);
         self.scopes.forget_name(&entry.view.facts.name);
         self.scopes.note(id, self.entries.len());
+        self.standings.note(id, self.entries.len());
         live.on_node(entry.attempts).map(|live| live.attempt.slot).collect()
     }
 
@@ -162,6 +170,7 @@ impl Nodes {
             place.set(key(id, entry.company.tasks), entry.free.amounts());
             bind(id, entry);
             self.scopes.note(id, nodes);
+            self.standings.note(id, nodes);
             taken += 1;
             if taken == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
@@ -200,9 +209,25 @@ impl Nodes {
         self.scopes.fits(scope, shape, most, &self.entries, self.index.width())
     }
 
-    /// The node of this name, for whoever has time to look for it.
-    pub(super) fn named(&self, name: &str) -> Option<&NodeEntry> {
-        self.iter().map(|(_, entry)| entry).find(|entry| entry.view.facts.name == name)
+    /// The node of this name.
+    pub(super) fn named(&self, name: &str) -> Option<(NodeId, &NodeEntry)> {
+        let id = self.standings.named(name, &self.entries)?;
+        Some((id, self.get(id)?))
+    }
+
+    /// Gets ready for questions about how the nodes stand.
+    pub(super) fn prepare_to_explain(&mut self) {
+        self.standings.catch_up(&self.entries);
+    }
+
+    /// All nodes, by the first of those that stand alike for all of these shapes.
+    pub(super) fn alike<'a>(&self, shapes: impl Iterator<Item = &'a ShapeSpec> + Clone) -> Vec<Alike> {
+        self.standings.alike(shapes, &self.entries)
+    }
+
+    /// Whether those who ask how the nodes stand hear the truth.
+    pub(super) fn standings_are_true(&self) -> bool {
+        self.standings.is_true(&self.entries)
     }
 
     /// An upper bound on how many such requests fit on all nodes together.
@@ -237,6 +262,7 @@ impl Nodes {
             self.index.remove(id.index());
         }
         self.scopes.note(id, self.entries.len());
+        self.standings.note(id, self.entries.len());
     }
 
     fn enter(&mut self, id: NodeId) {

@@ -5,6 +5,7 @@ mod changes;
 mod explanations;
 mod gangs;
 mod planning;
+mod standings;
 
 use super::*;
 use crate::id::JobId;
@@ -12,12 +13,18 @@ use crate::messages::{NodeView, RoleArrival};
 use crate::outcome::Outcome;
 use crate::resources::KindId;
 use crate::settings::WindowSettings;
-use crate::spec::ShapeSpec;
+use crate::spec::{Availability, Condition, Liveness, NodeState, ShapeSpec};
 use crate::time::Span;
 
 const SLOT: KindId = KindId(0);
 const CPU: KindId = KindId(1);
 const MEMORY: KindId = KindId(2);
+
+const PAUSED: NodeState = NodeState {
+    condition: Condition::Automated,
+    availability: Availability::Pause,
+    liveness: Liveness::Ready,
+};
 
 /// A Scheduler and everything that its last turn said.
 struct Bench {
@@ -134,13 +141,20 @@ fn facts(id: u32) -> Arc<crate::spec::NodeFacts> {
 }
 
 fn node(id: u32, capacity: Resources) -> NodeNews {
-    let view = NodeView { version: u64::from(id) + 1, facts: facts(id), capacity, open: true };
+    let view = NodeView {
+        version: u64::from(id) + 1,
+        facts: facts(id),
+        capacity,
+        open: true,
+        state: NodeState::default(),
+    };
     NodeNews { node: NodeId(id), view: Some(view) }
 }
 
 /// The node as it was, but taking no new work.
 fn closed(id: u32, capacity: Resources) -> NodeNews {
-    let view = NodeView { version: u64::from(id) + 1_001, facts: facts(id), capacity, open: false };
+    let view =
+        NodeView { version: u64::from(id) + 1_001, facts: facts(id), capacity, open: false, state: PAUSED };
     NodeNews { node: NodeId(id), view: Some(view) }
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
-use crate::id::{JobId, NodeId, Ticket};
+use crate::explanation::Subject;
+use crate::id::{GroupId, JobId, NodeId, Ticket};
 use crate::messages::{
     ClusterMessage, JobMessage, Outbox, RebalancerMessage, RunnerMessage, SchedulerMessage,
 };
@@ -29,6 +30,8 @@ pub(super) enum Fault {
     RepeatReport,
     Cancel(JobId),
     ChangeSettings,
+    /// Somebody asks why a group waits, or what keeps it from a node.
+    Ask(GroupId, Option<NodeId>),
 }
 
 impl Fault {
@@ -37,7 +40,7 @@ impl Fault {
             let ids: Vec<NodeId> = world.cluster.nodes().map(|(id, _)| id).collect();
             rng.choice(ids)
         };
-        Some(match rng.u8(0..24) {
+        Some(match rng.u8(0..26) {
             0..=7 => Fault::Submit,
             8 => Fault::AddNode,
             9 => Fault::RemoveNode(pick_node(rng)?),
@@ -47,6 +50,10 @@ impl Fault {
             17..=18 => Fault::CrashAgent(pick_node(rng)?),
             19..=20 => Fault::RepeatReport,
             21..=22 => Fault::Cancel(JobId(rng.u64(1..=20))),
+            23..=24 => {
+                let group = GroupId::new(JobId(rng.u64(1..=20)), 0);
+                Fault::Ask(group, if rng.bool() { pick_node(rng) } else { None })
+            }
             _ => Fault::ChangeSettings,
         })
     }
@@ -100,6 +107,7 @@ impl Troublemaker {
                 let ticket = self.ticket();
                 world.tell(Party::Jobs, Batch::Jobs(vec![JobMessage::Cancel { ticket, job: *job }]));
             }
+            Fault::Ask(group, node) => self.ask(world, *group, *node),
             Fault::ChangeSettings => {
                 self.settings += 1;
                 let settings = workload::settings(&mut self.rng, self.settings);
@@ -113,6 +121,16 @@ impl Troublemaker {
         let job = Arc::new(workload::job(&mut self.rng, self.jobs));
         let submit = JobMessage::Submit { ticket: self.ticket(), job, adopted: Vec::new() };
         world.tell(Party::Jobs, Batch::Jobs(vec![submit]));
+    }
+
+    fn ask(&mut self, world: &mut World, group: GroupId, node: Option<NodeId>) {
+        let (ticket, subject) = (self.ticket(), Subject::Group(group));
+        let node = node.and_then(|node| node_name(world, node));
+        let question = match node {
+            Some(node) => SchedulerMessage::ExplainOn { ticket, subject, node },
+            None => SchedulerMessage::Explain { ticket, subject },
+        };
+        world.tell(Party::Scheduler, Batch::Scheduler(vec![question]));
     }
 
     pub(super) fn add_node(&mut self, world: &mut World) {

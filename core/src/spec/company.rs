@@ -115,13 +115,18 @@ impl Company {
         self.alone > 0
     }
 
+    /// Whether nobody here has a port or belongs to a service.
+    pub fn is_plain(&self) -> bool {
+        self.details.is_none()
+    }
+
     /// Tasks of this service.
     pub fn of_service(&self, service: &str) -> u32 {
         let details = self.details.as_ref();
         details.and_then(|details| details.services.get(service)).copied().unwrap_or(0)
     }
 
-    fn has_port(&self, port: HostPort) -> bool {
+    pub fn has_port(&self, port: HostPort) -> bool {
         self.details.as_ref().is_some_and(|details| details.ports.contains_key(&port))
     }
 

@@ -10,7 +10,7 @@ use super::job::{check_count, check_length};
 use super::{Invalid, Problem};
 
 /// The facts that rules look at. Shared by everybody who knows the node.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct NodeFacts {
     pub name: String,
     pub pool: String,

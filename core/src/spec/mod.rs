@@ -12,6 +12,6 @@ pub use company::{Company, HostPort, Protocol};
 pub use facts::NodeFacts;
 pub use invalid::{Invalid, Problem};
 pub use job::{GroupSpec, JobSpec, RoleSpec, ShapeSpec, Start};
-pub use node::{Availability, Condition, Liveness, NodePatch, NodeSpec};
+pub use node::{Availability, Condition, Liveness, NodePatch, NodeSpec, NodeState};
 pub use rules::{Filter, Platform, Rules};
 pub use standing::Standing;

@@ -51,6 +51,36 @@ pub enum Liveness {
     Down,
 }
 
+/// What decides whether a node takes new work, apart from room.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub struct NodeState {
+    pub condition: Condition,
+    pub availability: Availability,
+    pub liveness: Liveness,
+}
+
+impl NodeState {
+    /// What keeps new work away, in words that follow the name of the node.
+    pub fn objections(self) -> Vec<&'static str> {
+        let condition = match self.condition {
+            Condition::Automated => None,
+            Condition::Manual => Some("is in manual condition"),
+            Condition::Broken => Some("is broken"),
+        };
+        let availability = match self.availability {
+            Availability::Active => None,
+            Availability::Pause => Some("is paused"),
+            Availability::Drain => Some("is being drained"),
+        };
+        let liveness = match self.liveness {
+            Liveness::Ready => None,
+            Liveness::Suspect => Some("is silent"),
+            Liveness::Down => Some("is down"),
+        };
+        condition.into_iter().chain(availability).chain(liveness).collect()
+    }
+}
+
 /// A change of a node; what is `None` stays.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct NodePatch {

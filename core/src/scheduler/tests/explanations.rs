@@ -3,7 +3,7 @@
 use super::*;
 use crate::explanation::{NoRoom, Reason, Subject};
 use crate::id::Ticket;
-use crate::messages::HostMessage;
+use crate::messages::{Answer, HostMessage, Refusal};
 
 fn no_room(bench: &Bench, job: u64) -> NoRoom {
     match bench.reason(job) {

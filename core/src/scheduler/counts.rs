@@ -1,0 +1,142 @@
+//! How the nodes stand for tasks of one shape: every node counted under everything that rules it out.
+
+use std::collections::BTreeMap;
+
+use crate::explanation::{FilterCount, Nearest, NoRoom};
+use crate::id::NodeId;
+use crate::resources::{KindId, Resources};
+use crate::spec::{Filter, ShapeSpec};
+
+use super::Scheduler;
+use super::nodes::NodeEntry;
+use super::obstacles::{failures, on_node};
+
+/// The kind of which the largest part of the request is missing; ties go to the first.
+fn most_lacking(request: &Resources, free: &Resources) -> Option<KindId> {
+    let parts = request.lacking_in(free).map(|(kind, missing)| {
+        let per_million = i128::from(missing) * 1_000_000 / i128::from(request.get(kind));
+        (per_million, std::cmp::Reverse(kind))
+    });
+    parts.max().map(|(_, std::cmp::Reverse(kind))| kind)
+}
+
+fn count(counts: &mut Vec<(Filter, u64)>, filter: Filter, nodes: u64) {
+    match counts.iter_mut().find(|(known, _)| *known == filter) {
+        Some((_, count)) => *count += nodes,
+        None => counts.push((filter, nodes)),
+    }
+}
+
+#[derive(Default)]
+struct FilterCounts {
+    counts: BTreeMap<Filter, FilterCount>,
+}
+
+impl FilterCounts {
+    fn note(&mut self, failures: &[Filter], nodes: u64) {
+        for (position, filter) in failures.iter().enumerate() {
+            let empty = || FilterCount { filter: filter.clone(), fails: 0, first: 0, only: 0 };
+            let count = self.counts.entry(filter.clone()).or_insert_with(empty);
+            count.fails += nodes;
+            count.first += if position == 0 { nodes } else { 0 };
+            count.only += if failures.len() == 1 { nodes } else { 0 };
+        }
+    }
+
+    fn counts(self) -> Vec<FilterCount> {
+        self.counts.into_values().collect()
+    }
+}
+
+/// The nodes to which one change is enough, best first.
+#[derive(Default)]
+struct NearestNode {
+    /// Lacks nothing but room: the smallest part of the request, in millionths, over all kinds.
+    room: Option<(i128, NodeId)>,
+    ready: Option<NodeId>,
+    suitable: Option<(NodeId, Filter)>,
+}
+
+impl NearestNode {
+    fn note(&mut self, id: NodeId, node: &NodeEntry, request: &Resources, failures: &[Filter]) {
+        let [only] = failures else { return };
+        match only {
+            Filter::Resources if node.free.has_negative() => {}
+            Filter::Resources => {
+                let part = |(kind, missing)| i128::from(missing) * 1_000_000 / i128::from(request.get(kind));
+                let parts: i128 = request.lacking_in(&node.free).map(part).sum();
+                let best = self.room.is_none_or(|best| (parts, id) < best);
+                self.room = if best { Some((parts, id)) } else { self.room };
+            }
+            Filter::Ready => self.ready = self.ready.or(Some(id)),
+            // No change makes another node the one that is wanted.
+            Filter::Node => {}
+            filter if self.suitable.is_none() => self.suitable = Some((id, filter.clone())),
+            _ => {}
+        }
+    }
+}
+
+impl Scheduler {
+    pub(super) fn no_room(&self, shape: &ShapeSpec) -> NoRoom {
+        let mut room = NoRoom::default();
+        let mut filters = FilterCounts::default();
+        let mut nearest = NearestNode::default();
+        let request = &shape.request;
+        for (id, nodes) in self.nodes.alike(std::iter::once(shape)) {
+            let node = self.nodes.get(id).expect("only nodes that are there stand somewhere");
+            room.nodes += nodes;
+            let unsuitable = shape.rules.failures(&node.view.facts).next();
+            let is_too_small = !request.fits_in(&node.view.capacity);
+            room.possible += if unsuitable.is_none() && !is_too_small { nodes } else { 0 };
+            if !node.view.open || node.free.has_negative() {
+                room.closed += nodes;
+            } else if is_too_small {
+                room.too_small += nodes;
+            } else if let Some(kind) = most_lacking(request, &node.free) {
+                room.count_lacking(&self.settings.kinds, kind, nodes);
+            } else if let Some(filter) = unsuitable {
+                count(&mut room.unsuitable, filter, nodes);
+            } else if let Some(filter) = node.company.objections(shape).next() {
+                count(&mut room.occupied, filter, nodes);
+            }
+            let failures = failures(shape, node);
+            filters.note(&failures, nodes);
+            nearest.note(id, node, request, &failures);
+        }
+        room.lacking.sort_by(|left, right| (right.1, &left.0).cmp(&(left.1, &right.0)));
+        room.unsuitable.sort_unstable();
+        room.occupied.sort_unstable();
+        room.filters = filters.counts();
+        room.nearest = Some(self.nearest(nearest, shape));
+        let pinned = shape.rules.node.as_ref().and_then(|name| self.nodes.named(name));
+        room.on_node = pinned.map(|(_, node)| on_node(shape, node, &self.settings.kinds));
+        room
+    }
+
+    fn nearest(&self, found: NearestNode, shape: &ShapeSpec) -> Nearest {
+        let name = |id: NodeId| self.nodes.get(id).expect("just seen").view.facts.name.clone();
+        let kinds = &self.settings.kinds;
+        let show =
+            |(kind, amount): (KindId, i64)| (kinds.name(kind).to_owned(), kinds.unit(kind).format(amount));
+        if let Some((_, id)) = found.room {
+            let free = &self.nodes.get(id).expect("just seen").free;
+            let missing = shape.request.lacking_in(free).map(show).collect();
+            return Nearest::Room { node: name(id), missing };
+        }
+        if let Some(id) = found.ready {
+            return Nearest::Ready { node: name(id) };
+        }
+        if let Some(name) = &shape.rules.node {
+            let pinned = self.nodes.named(name);
+            return match pinned {
+                None => Nearest::NamedNode { node: name.clone() },
+                Some((_, node)) => Nearest::Several { node: name.clone(), filters: failures(shape, node) },
+            };
+        }
+        if let Some((id, filter)) = found.suitable {
+            return Nearest::Suitable { node: name(id), filter };
+        }
+        Nearest::AnotherNode { request: shape.request.iter().map(show).collect() }
+    }
+}

@@ -1,0 +1,95 @@
+//! Everything that keeps a task from one node, as filters and in words.
+
+use crate::explanation::{NodeReason, OnNode};
+use crate::resources::{KindId, Kinds};
+use crate::spec::{Filter, NodeFacts, ShapeSpec};
+
+use super::nodes::NodeEntry;
+
+/// Every filter that the node does not pass, in order.
+pub(super) fn failures(shape: &ShapeSpec, node: &NodeEntry) -> Vec<Filter> {
+    let ready = (!node.view.open).then_some(Filter::Ready);
+    // A node in deficit takes nothing at all until that is over.
+    let room = node.free.has_negative() || !shape.request.fits_in(&node.free);
+    let room = room.then_some(Filter::Resources);
+    let company = node.company.objections(shape);
+    let mut failures: Vec<Filter> =
+        ready.into_iter().chain(room).chain(shape.rules.failures(&node.view.facts)).chain(company).collect();
+    failures.sort_unstable();
+    failures
+}
+
+/// Everything that keeps tasks of this shape from the node, in words.
+pub(super) fn on_node(shape: &ShapeSpec, node: &NodeEntry, kinds: &Kinds) -> OnNode {
+    let reasons = failures(shape, node).into_iter().map(|filter| {
+        let detail = detail(&filter, shape, node, kinds);
+        NodeReason { filter, detail }
+    });
+    OnNode { node: node.view.facts.name.clone(), reasons: reasons.collect() }
+}
+
+fn detail(filter: &Filter, shape: &ShapeSpec, node: &NodeEntry, kinds: &Kinds) -> String {
+    let facts = &*node.view.facts;
+    match filter {
+        Filter::Ready => match node.view.state.objections() {
+            reasons if reasons.is_empty() => "takes no new work".to_owned(),
+            reasons => reasons.join(" and "),
+        },
+        Filter::Resources => lacking(shape, node, kinds),
+        Filter::Plugins => {
+            let missing = shape.rules.plugins.iter().filter(|plugin| !facts.has_plugin(plugin));
+            format!("lacks {}", listed("plugin", missing.map(|plugin| format!("`{plugin}`"))))
+        }
+        Filter::Constraints => {
+            let broken = shape.rules.constraints.iter().filter(|constraint| !constraint.holds(facts));
+            format!("does not satisfy {}", listed("", broken.map(|constraint| format!("`{constraint}`"))))
+        }
+        Filter::Platform => format!("has the platform {}", platform(facts)),
+        Filter::Ports => {
+            let taken = shape.ports.iter().filter(|port| node.company.has_port(**port));
+            format!("has {} in use", listed("port", taken.map(ToString::to_string)))
+        }
+        Filter::Replicas => {
+            let service = shape.service.as_ref().map_or("", |(service, _)| service);
+            let count = node.company.of_service(service);
+            format!("has {count} replicas of `{service}`, and {} are allowed", shape.max_per_node)
+        }
+        Filter::Exclusive if node.company.is_closed() => "is taken by a task that is to be alone".to_owned(),
+        Filter::Exclusive => format!("has {} tasks already", node.company.tasks),
+        Filter::Node => {
+            let wanted = shape.rules.node.as_deref().unwrap_or_default();
+            format!("is not the node `{wanted}` that it is for")
+        }
+    }
+}
+
+fn lacking(shape: &ShapeSpec, node: &NodeEntry, kinds: &Kinds) -> String {
+    let more = |(kind, amount): (KindId, i64)| {
+        format!("{} more {}", kinds.unit(kind).format(amount), kinds.name(kind))
+    };
+    let now: Vec<String> = shape.request.lacking_in(&node.free).map(more).collect();
+    let mut parts = Vec::new();
+    if node.free.has_negative() {
+        parts.push("holds more than it can since it shrank".to_owned());
+    }
+    if !now.is_empty() {
+        parts.push(format!("needs {}", now.join(" and ")));
+    }
+    if !shape.request.fits_in(&node.view.capacity) {
+        parts.push("is too small even if empty".to_owned());
+    }
+    parts.join(", ")
+}
+
+fn platform(facts: &NodeFacts) -> String {
+    let part = |part: &Option<String>| part.clone().unwrap_or_else(|| "unknown".to_owned());
+    format!("{}/{}", part(&facts.os), part(&facts.arch))
+}
+
+/// A list in words, with the name of what is listed before it.
+fn listed(what: &str, items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.collect();
+    let plural = if items.len() == 1 || what.is_empty() { "" } else { "s" };
+    let list = items.join(" and ");
+    if what.is_empty() { list } else { format!("{what}{plural} {list}") }
+}
