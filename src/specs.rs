@@ -73,6 +73,8 @@ pub struct RoleSpec {
     pub service: Option<(String, u64)>,
     /// How long one task is expected to run.
     pub duration: Option<Duration>,
+    /// How long one attempt may run before it is ended; `deadlines.run` unless given.
+    pub timeout: Option<Duration>,
     /// What a node must be, such as `node.labels.zone == a`; all of it must hold.
     pub constraints: Vec<String>,
     /// Platforms such as `linux/amd64`, one of which the node must have; any if there are none.
@@ -194,6 +196,13 @@ impl RoleSpec {
         self
     }
 
+    /// Ends attempts that run for longer than this and `deadlines.overhead`.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> RoleSpec {
+        self.timeout = Some(timeout);
+        self
+    }
+
     /// Says what a node must be, in the language of constraints.
     #[must_use]
     pub fn constraint(mut self, constraint: impl Into<String>) -> RoleSpec {
@@ -289,10 +298,8 @@ impl RoleSpec {
                 max_per_node: self.max_per_node,
                 exclusive: self.exclusive,
             }),
-            duration: self
-                .duration
-                .map(|duration| span(&format!("{field}.duration"), duration))
-                .transpose()?,
+            duration: optional_span(field, "duration", self.duration)?,
+            timeout: optional_span(field, "timeout", self.timeout)?,
         })
     }
 }
@@ -310,6 +317,10 @@ fn parsed<T>(
         parse(text).ok_or_else(invalid)
     };
     texts.iter().enumerate().map(one).collect()
+}
+
+fn optional_span(field: &str, name: &str, duration: Option<Duration>) -> Result<Option<Span>, Invalid> {
+    duration.map(|duration| span(&format!("{field}.{name}"), duration)).transpose()
 }
 
 fn span(field: &str, duration: Duration) -> Result<Span, Invalid> {

@@ -82,7 +82,7 @@ impl Run {
         self.jobs += 1;
         self.now = self.now + Span::from_millis(10);
         let shape = Arc::new(ShapeSpec { request: Resources::of(CPU, 1_000), ..ShapeSpec::default() });
-        let role = RoleArrival { shape, tasks: self.tasks, adopted: Vec::new() };
+        let role = RoleArrival { shape, tasks: self.tasks, adopted: Vec::new(), timeout: None };
         let group = GroupId::new(JobId(self.jobs), 0);
         let arrival = GroupArrival { group, start: Start::Independent, roles: vec![role] };
         let batch = vec![SchedulerMessage::NewGroups(vec![arrival])];

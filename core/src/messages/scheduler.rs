@@ -10,6 +10,7 @@ use crate::outcome::Outcome;
 use crate::resources::Resources;
 use crate::settings::Settings;
 use crate::spec::{NodeFacts, ShapeSpec, Start};
+use crate::time::Span;
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum SchedulerMessage {
@@ -75,6 +76,8 @@ pub struct RoleArrival {
     pub tasks: u32,
     /// Nodes on which so many of its tasks run already, to be entered where they are.
     pub adopted: Vec<(NodeId, u32)>,
+    /// How long each of its tasks may run, if the role says so: passed on with every placement.
+    pub timeout: Option<Span>,
 }
 
 /// So many tasks of a role that run already on a node.

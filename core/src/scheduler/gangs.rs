@@ -73,7 +73,7 @@ impl Scheduler {
         self.shapes.take_waiting(shape, group.waiting());
         let mut nodes = nodes.into_iter();
         for (position, role) in order.iter().enumerate() {
-            turn.begin_part(&group.roles[*role].spec, true, false);
+            turn.begin_part(&group.roles[*role], true, false);
             let entry = Entry { group: id, role: *role as u16 };
             for _ in 0..group.roles[*role].waiting() {
                 let (index, number) = group.roles[*role].take();

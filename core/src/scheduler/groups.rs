@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::collections::{Chain, Paged};
 use crate::id::GroupId;
+use crate::messages::RoleArrival;
 use crate::spec::{ShapeSpec, Start};
+use crate::time::Span;
 
 use super::order::Order;
 use super::shapes::ShapeId;
@@ -49,6 +51,8 @@ pub(super) struct RoleView {
     pub(super) returned: BTreeMap<u32, u32>,
     /// How many of the waiting tasks its shape's queue counts.
     pub(super) queued: u32,
+    /// How long each task may run, if the role says so.
+    pub(super) timeout: Option<Span>,
 }
 
 pub(super) fn find(jobs: &Paged<JobView>, id: GroupId) -> Option<&GroupView> {
@@ -105,15 +109,10 @@ impl GroupView {
 }
 
 impl RoleView {
-    pub(super) fn new(
-        shape: ShapeId,
-        order: Order,
-        spec: Arc<ShapeSpec>,
-        tasks: u32,
-        adopted: u32,
-    ) -> RoleView {
+    pub(super) fn new(shape: ShapeId, order: Order, role: RoleArrival, adopted: u32) -> RoleView {
+        let RoleArrival { shape: spec, tasks, timeout, .. } = role;
         let (fresh, returned) = (adopted.min(tasks), BTreeMap::new());
-        RoleView { shape, order, spec, tasks, fresh, returned, queued: 0 }
+        RoleView { shape, order, spec, tasks, fresh, returned, queued: 0, timeout }
     }
 
     pub(super) fn waiting(&self) -> u32 {

@@ -122,11 +122,11 @@ impl Scheduler {
             let shape = self.shapes.intern(leaf, ShapeKey::Task(Arc::clone(&role.shape)), &mut self.nodes);
             self.shapes.get_mut(shape).references += 1;
             let mut adopted = 0;
-            for (node, tasks) in role.adopted {
+            for (node, tasks) in role.adopted.iter().copied() {
                 turn.adopt(Adoption { entry, node, first: adopted, tasks });
                 adopted += tasks;
             }
-            roles.push(RoleView::new(shape, order, role.shape, role.tasks, adopted));
+            roles.push(RoleView::new(shape, order, role, adopted));
         }
         let job = match self.jobs.get_mut(id.job().0) {
             Some(job) => job,

@@ -104,7 +104,7 @@ fn group(job: u64) -> GroupId {
 
 fn role(request: Resources, tasks: u32) -> RoleArrival {
     let shape = Arc::new(ShapeSpec { request, ..ShapeSpec::default() });
-    RoleArrival { shape, tasks, adopted: Vec::new() }
+    RoleArrival { shape, tasks, adopted: Vec::new(), timeout: None }
 }
 
 fn independent(job: u64, roles: Vec<RoleArrival>) -> GroupArrival {

@@ -45,6 +45,8 @@ pub enum Problem {
     NoFact,
     #[error("a duration this long cannot be counted")]
     DurationTooLong,
+    #[error("no time at all would end everything at once")]
+    NoTime,
     #[error("not supported yet")]
     NotSupported,
 }

@@ -52,6 +52,8 @@ pub struct RoleSpec {
     pub shape: Arc<ShapeSpec>,
     /// How long one task is expected to run.
     pub duration: Option<Span>,
+    /// How long one attempt may run before it is ended; `deadlines.run` unless given.
+    pub timeout: Option<Span>,
 }
 
 /// Everything about a task that placement looks at. Tasks of equal shape are identical: they share
@@ -157,7 +159,7 @@ impl GroupSpec {
 impl RoleSpec {
     pub fn new(name: impl Into<String>, min: u32, max: u32, request: Resources) -> RoleSpec {
         let shape = Arc::new(ShapeSpec { request, ..ShapeSpec::default() });
-        RoleSpec { name: name.into(), min, max, shape, duration: None }
+        RoleSpec { name: name.into(), min, max, shape, duration: None, timeout: None }
     }
 
     fn note_problems(&self, field: &str, settings: &Settings, problems: &mut Vec<Invalid>) {
@@ -168,6 +170,9 @@ impl RoleSpec {
         }
         if self.min > self.max {
             problems.push(Invalid::new(format!("{field}.min"), self.min, Problem::MinAboveMax));
+        }
+        if self.timeout.is_some_and(Span::is_zero) {
+            problems.push(Invalid::new(format!("{field}.timeout"), 0, Problem::NoTime));
         }
         if let Some((service, _)) = &self.shape.service {
             problems.extend(check_length(&format!("{field}.service"), service, length));
