@@ -11,11 +11,11 @@ use plimsoll::{GroupSpec, JobSpec, NodeSpec, RoleSpec, Runtime, TaskContext, Tas
 async fn main() -> Result<(), Box<dyn Error>> {
     let executor = tasks(|mut task: TaskContext| async move {
         if task.job.name == "doomed" {
-            return Err(TaskError("there is no bottom to this".into()));
+            return Err(TaskError::new("there is no bottom to this"));
         }
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(20)) => Ok(()),
-            () = task.stop.stopped() => Err(TaskError("told to stop".into())),
+            () = task.stop.stopped() => Err(TaskError::new("told to stop")),
         }
     });
     let runtime = Runtime::builder().executor(executor).start()?;

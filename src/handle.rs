@@ -7,7 +7,7 @@ use plimsoll_core::document::{Fault, FaultKind, Faults};
 use plimsoll_core::explanation::{Explanation, NodeExplanation, Subject};
 use plimsoll_core::id::{Attempt, GroupId, JobId, NodeId, TaskId};
 use plimsoll_core::messages::{Answer, Refusal};
-use plimsoll_core::outcome::Exit;
+use plimsoll_core::outcome::{Exit, FailureCause};
 use plimsoll_core::settings::{RawSettings, Settings};
 use plimsoll_core::time::Time;
 use tokio::sync::oneshot;
@@ -36,6 +36,12 @@ pub enum TaskOutcome {
     Completed,
     /// It did not.
     Failed,
+    /// It could not be started.
+    NotStarted,
+    /// It ended with this code, which is not the one of success.
+    ExitCode(i32),
+    /// It was ended by this signal.
+    Signal(i32),
     /// It was told to stop and did.
     Stopped,
     /// It is gone without a word, and is to run again.
@@ -46,7 +52,10 @@ impl TaskOutcome {
     fn exit(self) -> Exit {
         match self {
             TaskOutcome::Completed => Exit::Completed,
-            TaskOutcome::Failed => Exit::Failed,
+            TaskOutcome::Failed => Exit::Failed(FailureCause::Error),
+            TaskOutcome::NotStarted => Exit::Failed(FailureCause::NotStarted),
+            TaskOutcome::ExitCode(code) => Exit::Failed(FailureCause::Code(code)),
+            TaskOutcome::Signal(signal) => Exit::Failed(FailureCause::Signal(signal)),
             TaskOutcome::Stopped => Exit::Stopped,
             TaskOutcome::Lost => Exit::Lost,
         }

@@ -53,12 +53,14 @@ pub use error::{RequestError, StoppedError, SubmitError};
 pub use handle::{Explained, Handle, SubmitMany, TaskOutcome};
 pub use input::{Format, InputError};
 pub use plimsoll_actors::{
-    Acknowledged, Assignment, Assignments, EngineError, Event, EventBatch, Executor, FatalError, JobStatus,
-    NodeStatus, Order, ShutdownReport, StopSignal, Stopped, Subscription, TaskContext, TaskError,
+    Acknowledged, Assignment, Assignments, BoxFuture, EngineError, Event, EventBatch, Executor, FatalError,
+    JobStatus, NodeStatus, Order, ShutdownReport, StopSignal, Stopped, Subscription, TaskContext, TaskError,
+    TaskFailure,
 };
 pub use plimsoll_core as core;
 pub use plimsoll_core::explanation::{Explanation, NodeExplanation};
 pub use plimsoll_core::id::{JobId, TaskId};
+pub use plimsoll_core::outcome::{FailureCause, Outcome};
 pub use ready_made::{Blocking, Tasks, blocking_tasks, tasks};
 pub use replay::{ReplayError, replay};
 pub use runtime::{Runtime, SnapshotError};

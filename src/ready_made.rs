@@ -67,7 +67,10 @@ where
         let run = std::sync::Arc::clone(&self.run);
         Box::pin(async move {
             let outcome = tokio::task::spawn_blocking(move || run(task)).await;
-            outcome.unwrap_or_else(|error| Err(TaskError(error.to_string())))
+            outcome.unwrap_or_else(|error| match error.try_into_panic() {
+                Ok(panic) => Err(TaskError::panicked(&*panic)),
+                Err(error) => Err(TaskError::not_started(error.to_string())),
+            })
         })
     }
 }

@@ -86,6 +86,8 @@ pub struct RoleSpec {
     pub duration: Option<Duration>,
     /// Under which name run times are remembered, where nobody knows how long a task runs.
     pub task_key: Option<String>,
+    /// How long one attempt may run before it is ended; `deadlines.run` unless given.
+    pub timeout: Option<Duration>,
     /// What a node must be, such as `node.labels.zone == a`; all of it must hold.
     pub constraints: Vec<String>,
     /// Platforms such as `linux/amd64`, one of which the node must have; any if there are none.
@@ -267,6 +269,13 @@ impl RoleSpec {
         self
     }
 
+    /// Ends attempts that run for longer than this and `deadlines.overhead`.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> RoleSpec {
+        self.timeout = Some(timeout);
+        self
+    }
+
     /// Says what a node must be, in the language of constraints.
     #[must_use]
     pub fn constraint(mut self, constraint: impl Into<String>) -> RoleSpec {
@@ -362,11 +371,10 @@ impl RoleSpec {
                 max_per_node: self.max_per_node,
                 exclusive: self.exclusive,
             }),
-            duration: self
-                .duration
-                .map(|duration| span(&format!("{field}.duration"), duration))
-                .transpose()?,
+
+            duration: optional_span(field, "duration", self.duration)?,
             task_key: self.task_key.as_deref().map(Into::into),
+            timeout: optional_span(field, "timeout", self.timeout)?,
         })
     }
 }
@@ -384,6 +392,10 @@ fn parsed<T>(
         parse(text).ok_or_else(invalid)
     };
     texts.iter().enumerate().map(one).collect()
+}
+
+fn optional_span(field: &str, name: &str, duration: Option<Duration>) -> Result<Option<Span>, Invalid> {
+    duration.map(|duration| span(&format!("{field}.{name}"), duration)).transpose()
 }
 
 fn span(field: &str, duration: Duration) -> Result<Span, Invalid> {

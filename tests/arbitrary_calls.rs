@@ -122,10 +122,10 @@ async fn bring_to_rest(handle: &Handle) {
 async fn short_work(mut task: TaskContext) -> Result<(), TaskError> {
     match task.index() {
         0 => Ok(()),
-        1 => Err(TaskError("as it goes".into())),
+        1 => Err(TaskError::new("as it goes")),
         _ => {
             let nap = tokio::time::sleep(Duration::from_micros(200));
-            tokio::select! { () = nap => Ok(()), () = task.stop.stopped() => Err(TaskError("stopped".into())) }
+            tokio::select! { () = nap => Ok(()), () = task.stop.stopped() => Err(TaskError::new("stopped")) }
         }
     }
 }

@@ -60,7 +60,7 @@ fn what_fails_or_panics_fails_its_own_task_only() {
     run(async {
         let executor = tasks(|task: TaskContext| async move {
             match task.index() {
-                0 => Err(TaskError("no luck".into())),
+                0 => Err(TaskError::new("no luck")),
                 1 => panic!("a task may panic"),
                 2 => {
                     tokio::task::yield_now().await;
@@ -104,7 +104,7 @@ fn cancelling_ends_what_waits_and_what_runs() {
     run(async {
         let executor = tasks(|mut task: TaskContext| async move {
             task.stop.stopped().await;
-            Err(TaskError("stopped".into()))
+            Err(TaskError::new("stopped"))
         });
         let runtime = Runtime::builder().executor(executor).start().expect("it starts");
         let handle = runtime.handle();

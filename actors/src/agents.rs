@@ -10,11 +10,11 @@ use plimsoll_core::id::{Attempt, NodeId};
 use plimsoll_core::machine::Machine;
 use plimsoll_core::messages::{AgentMessage, ExecutorMessage, Outbox, RunnerMessage};
 use plimsoll_core::node_agent::NodeAgent;
-use plimsoll_core::outcome::{Exit, Phase};
+use plimsoll_core::outcome::{Exit, FailureCause, Phase};
 use plimsoll_core::task_runner::TaskRunner;
 use plimsoll_core::turn_log::TurnRecord;
 
-use crate::board::Board;
+use crate::board::{Board, TaskFailure};
 use crate::clock::Clock;
 use crate::recorder::Recorder;
 use crate::router::Batch;
@@ -57,10 +57,11 @@ pub(crate) struct ExecutionNews {
     pub(crate) what: Progress,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Progress {
     Reached(Phase),
-    Exited(Exit),
+    /// With the words of a failure.
+    Exited(Exit, Option<Arc<str>>),
 }
 
 /// Whether the agent of this node is alive.
@@ -145,9 +146,13 @@ impl AgentShard {
                 let (work, address) = (&mut self.work, context.address());
                 let start = AssertUnwindSafe(|| work.start(node, attempt, spec, name, &address));
                 // Whatever the executor does, it costs its own task only.
-                match catch_unwind(start).unwrap_or(Started::Over(Exit::Failed)) {
+                let failed = || Started::Over(Exit::Failed(FailureCause::Panic), None);
+                match catch_unwind(start).unwrap_or_else(|_| failed()) {
                     Started::Running(phase) => vec![AgentMessage::Reached(attempt, phase)],
-                    Started::Over(exit) => vec![AgentMessage::Exited(attempt, exit)],
+                    Started::Over(exit, text) => {
+                        self.note_failure(node, attempt, text);
+                        vec![AgentMessage::Exited(attempt, exit)]
+                    }
                 }
             }
             ExecutorMessage::Kill(attempt) => {
@@ -156,6 +161,13 @@ impl AgentShard {
                 let over = self.work.stop(node, attempt, spec, name);
                 over.map(|exit| AgentMessage::Exited(attempt, exit)).into_iter().collect()
             }
+        }
+    }
+
+    /// What a failed task says is for people: it goes to the board and no machine hears of it.
+    fn note_failure(&self, node: NodeId, attempt: Attempt, text: Option<Arc<str>>) {
+        if let (Some(text), Some(seat)) = (text, self.agents.get(&node)) {
+            self.board.note_failure(TaskFailure { attempt, node: Arc::clone(&seat.name), text });
         }
     }
 
@@ -235,11 +247,14 @@ impl Handler<ExecutionNews> for AgentShard {
         }
         let message = match what {
             Progress::Reached(phase) => AgentMessage::Reached(attempt, phase),
-            Progress::Exited(exit) => {
+            Progress::Exited(exit, text) => {
                 let stopped = self.work.end(node, attempt);
                 // What ends after it was told to has obeyed, unless it came to its own good end.
-                let exit = if stopped && exit == Exit::Failed { Exit::Stopped } else { exit };
-                AgentMessage::Exited(attempt, exit)
+                let obeyed = stopped && matches!(exit, Exit::Failed(_));
+                if !obeyed {
+                    self.note_failure(node, attempt, text);
+                }
+                AgentMessage::Exited(attempt, if obeyed { Exit::Stopped } else { exit })
             }
         };
         let mut reports = Vec::new();

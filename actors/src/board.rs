@@ -1,11 +1,12 @@
 //! The board: what the service can read without asking anybody. Written behind its back, in the
 //! order of events; every answer is copied out, so no lock outlives a call.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use dashmap::DashMap;
-use plimsoll_core::id::{JobId, NodeId};
+use plimsoll_core::id::{Attempt, JobId, NodeId};
 use plimsoll_core::job_state::JobState;
 use plimsoll_core::messages::{JobEvent, NodeEvent, Refusal};
 use plimsoll_core::outcome::TaskState;
@@ -25,7 +26,20 @@ pub struct JobStatus {
     pub cancelled: u64,
     /// How it ended, once every task is final.
     pub finished: Option<(TaskState, Time)>,
+    /// What the last of its attempts that failed here said, oldest first.
+    pub failures: VecDeque<TaskFailure>,
 }
+
+/// What a failed attempt said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TaskFailure {
+    pub attempt: Attempt,
+    pub node: Arc<str>,
+    pub text: Arc<str>,
+}
+
+/// So many failures of a job are kept in their own words.
+const FAILURES_KEPT: usize = 16;
 
 /// How a node stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,7 +63,15 @@ pub struct Board {
 
 impl JobStatus {
     fn new(spec: Arc<JobSpec>) -> JobStatus {
-        JobStatus { spec, live: 0, completed: 0, failed: 0, cancelled: 0, finished: None }
+        JobStatus {
+            spec,
+            live: 0,
+            completed: 0,
+            failed: 0,
+            cancelled: 0,
+            finished: None,
+            failures: VecDeque::new(),
+        }
     }
 
     /// Tasks that wait for a place.
@@ -139,14 +161,14 @@ impl Board {
                 self.change_job(attempt.task.job(), |job| job.live += 1);
                 self.change_node(node, |node| node.live += 1);
             }
-            JobEvent::Ended { attempt, node, outcome, .. } => {
+            JobEvent::Ended { attempt, node, state, .. } => {
                 self.change_job(attempt.task.job(), |job| {
                     job.live -= 1;
-                    match outcome.final_state() {
-                        Some(TaskState::Completed) => job.completed += 1,
-                        Some(TaskState::Failed) => job.failed += 1,
-                        Some(_) => job.cancelled += 1,
-                        None => {}
+                    match state {
+                        TaskState::Completed => job.completed += 1,
+                        TaskState::Failed => job.failed += 1,
+                        TaskState::Cancelled => job.cancelled += 1,
+                        _ => {}
                     }
                 });
                 self.change_node(node, |node| node.live = node.live.saturating_sub(1));
@@ -158,6 +180,15 @@ impl Board {
             }
             _ => {}
         }
+    }
+
+    pub(crate) fn note_failure(&self, failure: TaskFailure) {
+        self.change_job(failure.attempt.task.job(), |job| {
+            if job.failures.len() == FAILURES_KEPT {
+                job.failures.pop_front();
+            }
+            job.failures.push_back(failure);
+        });
     }
 
     fn finish(&self, id: JobId, state: TaskState, at: Time) {

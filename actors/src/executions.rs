@@ -62,7 +62,7 @@ impl Executions {
         let _context = self.workers.enter();
         let mut work = match catch_unwind(AssertUnwindSafe(|| whole_work(&self.executor, task))) {
             Ok(work) => work,
-            Err(_) => return Started::Over(Exit::Failed),
+            Err(panic) => return over(Err(TaskError::panicked(&*panic))),
         };
         let first = match self.executor.polls_inline() {
             true => catch_unwind(AssertUnwindSafe(|| {
@@ -71,8 +71,8 @@ impl Executions {
             false => Ok(Poll::Pending),
         };
         match first {
-            Ok(Poll::Ready(result)) => return Started::Over(exit_of(result)),
-            Err(_) => return Started::Over(Exit::Failed),
+            Ok(Poll::Ready(result)) => return over(result),
+            Err(panic) => return over(Err(TaskError::panicked(&*panic))),
             Ok(Poll::Pending) => {}
         }
         self.last_serial += 1;
@@ -104,12 +104,15 @@ impl Executions {
         let task = self.workers.spawn(future);
         let abort = task.abort_handle();
         self.workers.spawn(async move {
-            let exit = match task.await {
+            let (exit, text) = match task.await {
                 Ok(result) => exit_of(result),
-                Err(error) if error.is_cancelled() => Exit::Stopped,
-                Err(_) => Exit::Failed,
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => exit_of(Err(TaskError::panicked(&*panic))),
+                    // It did not end in time after it was told to, and was dropped.
+                    Err(_) => (Exit::Stopped, None),
+                },
             };
-            shard.do_send(news(Progress::Exited(exit)));
+            shard.do_send(news(Progress::Exited(exit, text)));
         });
         abort
     }
@@ -175,19 +178,28 @@ fn whole_work(executor: &Arc<dyn Executor>, task: TaskContext) -> WholeWork {
     let (begun, running) = watch::channel(false);
     let executor = Arc::clone(executor);
     let future = Box::pin(async move {
-        executor.prepare(&task).await?;
+        executor.prepare(&task).await.map_err(|error| TaskError::not_started(error.text))?;
+        if task.stop.is_stopped() {
+            return Err(TaskError::not_started("told to stop before it ran"));
+        }
         begun.send_replace(true);
         executor.run(task).await
     });
     WholeWork { future, running }
 }
 
-fn exit_of(result: Result<(), TaskError>) -> Exit {
+fn over(result: Result<(), TaskError>) -> Started {
+    let (exit, text) = exit_of(result);
+    Started::Over(exit, text)
+}
+
+/// How it ended, and the words of a failure.
+fn exit_of(result: Result<(), TaskError>) -> (Exit, Option<Arc<str>>) {
     match result {
-        Ok(()) => Exit::Completed,
+        Ok(()) => (Exit::Completed, None),
         Err(error) => {
             tracing::debug!(%error, "a task failed");
-            Exit::Failed
+            (Exit::Failed(error.cause), Some(error.kept_text()))
         }
     }
 }

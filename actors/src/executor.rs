@@ -1,10 +1,12 @@
 //! What runs the work: given by the embedding service, called by the agents.
 
+use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use plimsoll_core::id::{Attempt, JobId};
+use plimsoll_core::outcome::FailureCause;
 use plimsoll_core::spec::{GroupSpec, JobSpec, RoleSpec};
 use thiserror::Error;
 use tokio::sync::watch;
@@ -20,7 +22,8 @@ pub trait Executor: Send + Sync + 'static {
         false
     }
 
-    /// Makes the node ready for the task, before it counts as running.
+    /// Makes the node ready for the task, before it counts as running. It has a deadline of its own, and
+    /// when it fails the task was not started. When [`TaskContext::stop`] fires it should end soon.
     fn prepare(&self, task: &TaskContext) -> BoxFuture<Result<(), TaskError>> {
         let _ = task;
         Box::pin(async { Ok(()) })
@@ -31,10 +34,43 @@ pub trait Executor: Send + Sync + 'static {
     fn run(&self, task: TaskContext) -> BoxFuture<Result<(), TaskError>>;
 }
 
-/// Why a task failed, in its own words.
+/// Why a task failed: the cause, by which it may be tried again, and its own words.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("{0}")]
-pub struct TaskError(pub String);
+#[error("{text}")]
+pub struct TaskError {
+    pub cause: FailureCause,
+    /// At most [`FAILURE_TEXT_MAX`] bytes of it are kept.
+    pub text: String,
+}
+
+/// More bytes of what a failed task or a panic says are not kept.
+pub const FAILURE_TEXT_MAX: usize = 1_024;
+
+impl TaskError {
+    /// A failure that the task found out itself.
+    pub fn new(text: impl Into<String>) -> TaskError {
+        TaskError { cause: FailureCause::Error, text: text.into() }
+    }
+
+    /// The task could not be started at all.
+    pub fn not_started(text: impl Into<String>) -> TaskError {
+        TaskError { cause: FailureCause::NotStarted, text: text.into() }
+    }
+
+    /// What somebody said who panicked.
+    pub fn panicked(panic: &(dyn Any + Send)) -> TaskError {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word");
+        TaskError { cause: FailureCause::Panic, text: format!("panicked: {text}") }
+    }
+
+    /// Its words, as far as they are kept.
+    pub(crate) fn kept_text(&self) -> Arc<str> {
+        let end =
+            (0..=self.text.len().min(FAILURE_TEXT_MAX)).rev().find(|end| self.text.is_char_boundary(*end));
+        self.text[..end.unwrap_or(0)].into()
+    }
+}
 
 /// The task at hand.
 #[derive(Clone, Debug)]

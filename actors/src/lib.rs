@@ -34,10 +34,10 @@ mod wiring;
 mod work;
 
 pub use assignments::{Acknowledged, Assignment, Assignments, Order};
-pub use board::{Board, JobStatus, NodeStatus};
+pub use board::{Board, JobStatus, NodeStatus, TaskFailure};
 pub use commands::{Command, ReplySender};
 pub use engine::{Engine, EngineError, EngineOptions};
-pub use executor::{BoxFuture, Executor, StopSignal, TaskContext, TaskError};
+pub use executor::{BoxFuture, Executor, FAILURE_TEXT_MAX, StopSignal, TaskContext, TaskError};
 pub use fatal::{Fatal, FatalError};
 pub use lane::PushError;
 pub use port::{Port, Stopped};

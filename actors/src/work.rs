@@ -17,11 +17,11 @@ pub(crate) enum Work {
 }
 
 /// What came of starting an execution.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Started {
     Running(Phase),
-    /// It was over at once.
-    Over(Exit),
+    /// It was over at once; with the words of a failure.
+    Over(Exit, Option<Arc<str>>),
 }
 
 impl Work {
@@ -34,7 +34,7 @@ impl Work {
         shard: &Addr<AgentShard>,
     ) -> Started {
         match (self, spec) {
-            (_, None) => Started::Over(Exit::Lost),
+            (_, None) => Started::Over(Exit::Lost, None),
             (Work::Run(executions), Some(spec)) => executions.start(node, attempt, spec, name, shard),
             (Work::Assign(queue), Some(spec)) => {
                 queue.push(Order::Start, attempt, spec, Arc::clone(name), node);

@@ -13,7 +13,7 @@ use plimsoll_core::messages::{
 use plimsoll_core::outcome::Exit;
 use plimsoll_core::resources::Resources;
 use plimsoll_core::settings::Settings;
-use plimsoll_core::spec::{ShapeSpec, Start};
+use plimsoll_core::spec::{ShapeSpec, Standing, Start};
 use plimsoll_core::time::{Span, Time};
 
 use crate::baseline::Baseline;
@@ -82,8 +82,14 @@ impl Run {
         self.jobs += 1;
         self.now = self.now + Span::from_millis(10);
         let shape = Arc::new(ShapeSpec { request: Resources::of(CPU, 1_000), ..ShapeSpec::default() });
-        let role =
-            RoleArrival { shape, tasks: self.tasks, duration: None, task_key: None, adopted: Vec::new() };
+        let role = RoleArrival {
+            shape,
+            tasks: self.tasks,
+            duration: None,
+            task_key: None,
+            timeout: None,
+            adopted: Vec::new(),
+        };
         let group = GroupId::new(JobId(self.jobs), 0);
         let arrival = GroupArrival {
             group,

@@ -78,17 +78,32 @@ impl Phase {
     }
 }
 
+/// How an execution failed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum FailureCause {
+    /// It said so itself.
+    Error,
+    /// It never ran: its node could not be prepared, or it could not be started.
+    NotStarted,
+    Panic,
+    /// It ended with this code, which is not the one of success.
+    Code(i32),
+    /// It was ended by this signal, which nobody here sent.
+    Signal(i32),
+}
+
 /// What a node agent says about the end of an execution.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Exit {
     Completed,
-    Failed,
+    Failed(FailureCause),
     /// It was told to stop and did.
     Stopped,
     /// It is gone without an answer: the agent lost it.
     Lost,
-    /// It stayed in one state beyond its deadline and was stopped.
-    TimedOut,
+    /// It stayed in this phase beyond its deadline and was stopped.
+    TimedOut(Phase),
 }
 
 /// Why somebody wants an attempt to stop.
@@ -108,8 +123,9 @@ pub enum StopCause {
 #[non_exhaustive]
 pub enum Outcome {
     Completed,
-    Failed,
-    TimedOut,
+    Failed(FailureCause),
+    /// It stayed in this phase for too long.
+    TimedOut(Phase),
     Cancelled,
     Preempted(StopCause),
     /// The node went down, was removed, or its agent lost the execution.
@@ -121,7 +137,7 @@ impl Outcome {
     pub fn final_state(self) -> Option<TaskState> {
         match self {
             Outcome::Completed => Some(TaskState::Completed),
-            Outcome::Failed | Outcome::TimedOut => Some(TaskState::Failed),
+            Outcome::Failed(_) | Outcome::TimedOut(_) => Some(TaskState::Failed),
             Outcome::Cancelled => Some(TaskState::Cancelled),
             Outcome::Preempted(_) | Outcome::Lost => None,
         }
@@ -132,10 +148,10 @@ impl Outcome {
     pub fn of(exit: Exit, stop: Option<StopCause>) -> Outcome {
         match (exit, stop) {
             (Exit::Completed, _) => Outcome::Completed,
-            (Exit::Failed, _) => Outcome::Failed,
-            (Exit::TimedOut, None) => Outcome::TimedOut,
-            (Exit::Stopped | Exit::TimedOut, Some(StopCause::Cancel)) => Outcome::Cancelled,
-            (Exit::Stopped | Exit::TimedOut, Some(cause)) => Outcome::Preempted(cause),
+            (Exit::Failed(cause), _) => Outcome::Failed(cause),
+            (Exit::TimedOut(phase), None) => Outcome::TimedOut(phase),
+            (Exit::Stopped | Exit::TimedOut(_), Some(StopCause::Cancel)) => Outcome::Cancelled,
+            (Exit::Stopped | Exit::TimedOut(_), Some(cause)) => Outcome::Preempted(cause),
             (Exit::Lost | Exit::Stopped, _) => Outcome::Lost,
         }
     }
@@ -143,8 +159,9 @@ impl Outcome {
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Completed => "completed",
-            Outcome::Failed => "failed",
-            Outcome::TimedOut => "timed out",
+            Outcome::Failed(FailureCause::NotStarted) => "not started",
+            Outcome::Failed(_) => "failed",
+            Outcome::TimedOut(_) => "timed out",
             Outcome::Cancelled => "cancelled",
             Outcome::Preempted(_) => "preempted",
             Outcome::Lost => "lost",

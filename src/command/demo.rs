@@ -87,7 +87,7 @@ async fn sleep(task: TaskContext) -> Result<(), plimsoll::TaskError> {
     let span = task.role().duration.map_or(0, |duration| duration.0);
     tokio::select! {
         () = tokio::time::sleep(Duration::from_micros(span)) => Ok(()),
-        () = stop.stopped() => Err(plimsoll::TaskError("stopped".into())),
+        () = stop.stopped() => Err(plimsoll::TaskError::new("stopped")),
     }
 }
 

@@ -121,7 +121,7 @@ fn complete() -> Value {
                    "name_length": 99, "labels_per_node": 9, "label_length": 99,
                    "placements_per_turn": 9},
         "retention": {"finished_jobs": 1, "finished_age": 1},
-        "deadlines": {"dispatch": 1, "run": 1, "stop": 1, "down": 1}
+        "deadlines": {"dispatch": 1, "prepare": 1, "run": 1, "overhead": 1, "stop": 1, "down": 1}
     });
     let more = json!({"count": 1, "pool": "p", "labels": {"zone": "a"}, "condition": "automated",
                       "availability": "active", "liveness": "ready"});

@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use plimsoll::core::id::{Attempt, JobId, NodeId, Ticket};
 use plimsoll::core::messages::{Answer, ClusterMessage, HostMessage, JobMessage, Refusal};
-use plimsoll::core::outcome::Exit;
 use plimsoll::core::resources::{KindId, Resources};
 use plimsoll::core::settings::{Limits, Settings};
 use plimsoll::core::sim::{Batch, Behaviour, Course, Party, World};
 use plimsoll::core::spec::{JobSpec, NodePatch, NodeSpec};
-use plimsoll::core::time::Span;
 
 const SLOT: KindId = KindId(0);
 
@@ -19,7 +17,7 @@ struct Endless;
 
 impl Behaviour for Endless {
     fn course(&mut self, _: Attempt) -> Course {
-        Course { prepare: Span::ZERO, run: None, exit: Exit::Completed, dying: Span::ZERO }
+        Course::plain(None)
     }
 }
 

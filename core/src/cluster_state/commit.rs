@@ -36,7 +36,7 @@ impl ClusterState {
     fn commit_one(&mut self, placement: Placement, part: &PlanPart, out: &mut Outbox) {
         if self.can_hold(placement, &part.shape, part.adopted) {
             self.book(placement.attempt, placement.node, Arc::clone(&part.shape));
-            announce_booked(placement, out);
+            announce_booked(placement, part, out);
         } else if !mutation::active(Mutation::SwallowConflict) {
             out.conflict(placement.attempt);
         }
@@ -54,8 +54,8 @@ impl ClusterState {
             booked += 1;
         }
         if booked == placements().count() {
-            for (_, placement) in placements() {
-                announce_booked(placement, out);
+            for (part, placement) in placements() {
+                announce_booked(placement, part, out);
             }
             return;
         }
@@ -77,8 +77,8 @@ impl ClusterState {
     }
 }
 
-fn announce_booked(placement: Placement, out: &mut Outbox) {
+fn announce_booked(placement: Placement, part: &PlanPart, out: &mut Outbox) {
     let Placement { attempt, node, .. } = placement;
     out.committed(Started { attempt, node });
-    out.launch(Launch { attempt, node });
+    out.launch(Launch { attempt, node, timeout: part.timeout });
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::id::{Attempt, JobId, Slot, TaskId};
 use crate::messages::{EndReport, JobMessage, Placement, Plan, PlanPart, SchedulerMessage};
-use crate::outcome::Exit;
+use crate::outcome::{Exit, FailureCause};
 use crate::resources::{KindId, Resources};
 use crate::spec::{Liveness, ShapeSpec};
 
@@ -48,7 +48,7 @@ fn plan(slots: &[u32], version: u64, atomic: bool) -> ClusterMessage {
     let shape = Arc::new(ShapeSpec { request: Resources::of(SLOT, 1), ..ShapeSpec::default() });
     let place = |slot: &u32| Placement { attempt: attempt(*slot, 1), node: NodeId(0), version };
     let count = slots.len() as u32;
-    let part = PlanPart { shape, count, atomic, bound_to_next: false, adopted: false };
+    let part = PlanPart { shape, count, atomic, bound_to_next: false, adopted: false, timeout: None };
     let placements = slots.iter().map(place).collect();
     ClusterMessage::Commit(Plan { number: 1, parts: vec![part], placements })
 }
@@ -109,7 +109,7 @@ fn a_node_is_pending_until_its_last_release_was_seen() {
     assert_eq!(bench.cluster.usage(NodeId(0)), Some(Usage::Idle));
     bench.hear(plan(&[0], version, false));
     assert_eq!(bench.cluster.usage(NodeId(0)), Some(Usage::Scheduled));
-    let end = EndReport { attempt: attempt(0, 1), exit: Exit::Failed };
+    let end = EndReport { attempt: attempt(0, 1), exit: Exit::Failed(FailureCause::Error) };
     bench.hear(ClusterMessage::Ended(vec![end]));
     bench.hear(ClusterMessage::Seen { sequence: 1 });
     assert_eq!(bench.cluster.usage(NodeId(0)), Some(Usage::Pending), "the release is newer");
@@ -146,7 +146,8 @@ fn a_shrunk_node_shows_its_deficit_and_takes_nothing_new() {
     assert!(bench.cluster.node(NodeId(0)).expect("there").deficit());
     let version = bench.version();
     let nothing = Arc::new(ShapeSpec::default());
-    let part = PlanPart { shape: nothing, count: 1, atomic: false, bound_to_next: false, adopted: false };
+    let (bound_to_next, adopted, timeout) = (false, false, None);
+    let part = PlanPart { shape: nothing, count: 1, atomic: false, bound_to_next, adopted, timeout };
     let placements = vec![Placement { attempt: attempt(7, 1), node: NodeId(0), version }];
     let plan = Plan { number: 2, parts: vec![part], placements };
     assert_eq!(conflicts(bench.hear(ClusterMessage::Commit(plan))), 1);

@@ -55,6 +55,8 @@ pub struct LiveTask {
     pub attempt: Attempt,
     pub node: NodeId,
     pub since: Time,
+    /// Since when it runs, the preparations over.
+    pub began: Option<Time>,
 }
 
 impl JobState {
@@ -124,6 +126,7 @@ impl JobState {
                 duration: spec.duration,
                 task_key: spec.task_key.clone(),
                 adopted: adopted_tasks(adopted, index, role),
+                timeout: spec.timeout,
             });
             let roles = roles.collect();
             out.new_group(GroupArrival {
@@ -161,16 +164,19 @@ impl JobState {
             self.live.resize(index + 1, None);
         }
         assert!(self.live[index].is_none(), "a slot is used again only after its release");
-        self.live[index] = Some(LiveTask { attempt, node, since: now });
+        self.live[index] = Some(LiveTask { attempt, node, since: now, began: None });
         let group = self.group_mut(attempt.task.group);
         group.live += 1;
         group.set_state(attempt.task, TaskState::Scheduled);
         out.job_event(JobEvent::Bound { attempt, node, at: now });
     }
 
-    fn progress(&mut self, attempt: Attempt, phase: Phase) {
-        let live = self.live.get(attempt.slot.index()).copied().flatten();
-        if live.is_some_and(|live| live.attempt == attempt) {
+    fn progress(&mut self, now: Time, attempt: Attempt, phase: Phase) {
+        let live = self.live.get_mut(attempt.slot.index()).and_then(Option::as_mut);
+        if let Some(live) = live.filter(|live| live.attempt == attempt) {
+            if phase == Phase::Running {
+                live.began = Some(now);
+            }
             self.group_mut(attempt.task.group).set_state(attempt.task, phase.state());
         }
     }
@@ -178,8 +184,9 @@ impl JobState {
     fn released(&mut self, now: Time, released: Released, out: &mut Outbox) {
         let Released { attempt, node, outcome } = released;
         let live = self.live.get_mut(attempt.slot.index()).and_then(Option::take);
-        assert!(live.is_some_and(|live| live.attempt == attempt), "what is released was committed");
-        out.job_event(JobEvent::Ended { attempt, node, outcome, at: now });
+        let live = live.filter(|live| live.attempt == attempt).expect("what is released was committed");
+        let state = outcome.final_state().unwrap_or(TaskState::Queued);
+        out.job_event(JobEvent::Ended { attempt, node, outcome, began: live.began, at: now, state });
         let id = attempt.task.group;
         let group = self.group_mut(id);
         group.live -= 1;
@@ -229,7 +236,7 @@ impl JobState {
             JobMessage::Settings(settings) => self.settings = settings,
             JobMessage::Committed(list) => list.into_iter().for_each(|one| self.committed(now, one, out)),
             JobMessage::Progress(list) => {
-                list.into_iter().for_each(|(attempt, phase)| self.progress(attempt, phase));
+                list.into_iter().for_each(|(attempt, phase)| self.progress(now, attempt, phase));
             }
             JobMessage::Released(list) => list.into_iter().for_each(|one| self.released(now, one, out)),
             JobMessage::Withdrawn(list) => list.into_iter().for_each(|one| self.withdrawn(now, one, out)),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::id::{Slot, TaskId};
 use crate::messages::{HostMessage, SchedulerMessage};
-use crate::outcome::{Outcome, StopCause};
+use crate::outcome::{FailureCause, Outcome, StopCause};
 use crate::resources::Resources;
 use crate::time::Span;
 
@@ -57,7 +57,7 @@ fn a_job_is_finished_when_its_last_task_is_and_says_the_worst_end() {
     bench.submit(JobSpec::bag("j", 2, Resources::new()));
     assert_eq!(bench.state(), TaskState::Queued);
     bench.commit(&[0, 1]);
-    bench.release(0, Outcome::Failed);
+    bench.release(0, Outcome::Failed(FailureCause::Error));
     assert_eq!(bench.state(), TaskState::Scheduled);
     let out = bench.release(1, Outcome::Completed);
     let finished = JobEvent::Finished { job: JobId(1), state: TaskState::Failed, at: bench.now };

@@ -8,6 +8,7 @@ use crate::id::{Attempt, GroupId, NodeId, Ticket};
 use crate::outcome::{Exit, Phase, StopCause};
 use crate::settings::Settings;
 use crate::spec::{NodePatch, NodeSpec, ShapeSpec};
+use crate::time::Span;
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum ClusterMessage {
@@ -79,6 +80,8 @@ pub struct PlanPart {
     pub bound_to_next: bool,
     /// These attempts run already: they are entered even where no new work is taken.
     pub adopted: bool,
+    /// How long each may run, if the role says so.
+    pub timeout: Option<Span>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

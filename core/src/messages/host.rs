@@ -78,8 +78,16 @@ impl Refusal {
 pub enum JobEvent {
     /// An attempt was bound to a node.
     Bound { attempt: Attempt, node: NodeId, at: Time },
-    /// An attempt ended.
-    Ended { attempt: Attempt, node: NodeId, outcome: Outcome, at: Time },
+    /// An attempt ended, and left its task in this state: queued if it is to run again.
+    Ended {
+        attempt: Attempt,
+        node: NodeId,
+        outcome: Outcome,
+        /// Since when it ran, the preparations over; `None` if it never did.
+        began: Option<Time>,
+        at: Time,
+        state: TaskState,
+    },
     /// Every task of the job is final; the worst of their states.
     Finished { job: JobId, state: TaskState, at: Time },
     /// A finished job is no longer kept.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Attempt, NodeId};
 use crate::outcome::{Exit, Phase};
 use crate::settings::Settings;
+use crate::time::Span;
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum RunnerMessage {
@@ -42,6 +43,8 @@ pub enum RunnerMessage {
 pub struct Launch {
     pub attempt: Attempt,
     pub node: NodeId,
+    /// How long it may run, if its role says so.
+    pub timeout: Option<Span>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

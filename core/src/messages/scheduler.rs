@@ -90,6 +90,8 @@ pub struct RoleArrival {
     pub task_key: Option<Arc<str>>,
     /// Nodes on which so many of its tasks run already, to be entered where they are.
     pub adopted: Vec<(NodeId, u32)>,
+    /// How long each of its tasks may run, if the role says so: passed on with every placement.
+    pub timeout: Option<Span>,
 }
 
 /// So many tasks of a role that run already on a node.

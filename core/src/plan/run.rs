@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::id::{Attempt, GroupId, JobId, NodeId, Ticket};
 use crate::machine::{Broken, Machine};
 use crate::messages::{Answer, ClusterMessage, HostMessage, JobEvent, JobMessage, Refusal};
-use crate::outcome::{Exit, Outcome, StopCause};
+use crate::outcome::{Exit, Outcome, Phase, StopCause};
 use crate::sim::{Batch, Behaviour, Course, Party, World};
 use crate::spec::{JobSpec, Liveness, NodePatch};
 use crate::time::{Span, Time};
@@ -83,8 +83,7 @@ impl Behaviour for Courses {
             Some(started) if attempt.number == 1 => self.now.since(*started),
             _ => Span::ZERO,
         };
-        let run = duration.map(|duration| Span(duration.0.saturating_sub(earlier.0)));
-        Course { prepare: Span::ZERO, run, exit: Exit::Completed, dying: Span::ZERO }
+        Course::plain(duration.map(|duration| Span(duration.0.saturating_sub(earlier.0))))
     }
 }
 
@@ -247,7 +246,7 @@ impl<'a> DryRun<'a> {
                     self.decide(DecisionKind::Assign, attempt, node, at, why);
                 }
             }
-            JobEvent::Ended { attempt, node, outcome, at } => {
+            JobEvent::Ended { attempt, node, outcome, at, .. } => {
                 if let Some(why) = why_stopped(outcome) {
                     self.decide(DecisionKind::Stop, attempt, node, at, why.to_owned());
                 }
@@ -313,7 +312,9 @@ fn why_stopped(outcome: Outcome) -> Option<&'static str> {
         Outcome::Preempted(StopCause::GroupBroken) => Some("a member of its atomic group was lost"),
         Outcome::Preempted(StopCause::Cancel) | Outcome::Cancelled => Some("its job was cancelled"),
         Outcome::Lost => Some("its node is down"),
-        Outcome::TimedOut => Some("it ran beyond its deadline"),
-        Outcome::Completed | Outcome::Failed => None,
+        Outcome::TimedOut(Phase::Scheduled) => Some("its node did not begin it in time"),
+        Outcome::TimedOut(Phase::Installing) => Some("its node was not prepared in time"),
+        Outcome::TimedOut(_) => Some("it ran beyond its deadline"),
+        Outcome::Completed | Outcome::Failed(_) => None,
     }
 }

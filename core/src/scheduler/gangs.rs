@@ -75,7 +75,7 @@ impl Scheduler {
         let mut nodes = nodes.into_iter();
         let mut started = Vec::with_capacity(order.len());
         for (position, role) in order.iter().enumerate() {
-            turn.begin_part(&group.roles[*role].spec, true, false);
+            turn.begin_part(&group.roles[*role], true, false);
             let entry = Entry { group: id, role: *role as u16 };
             started.push((entry, group.roles[*role].waiting()));
             for _ in 0..group.roles[*role].waiting() {

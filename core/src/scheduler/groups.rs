@@ -7,8 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::collections::{Chain, Paged};
 use crate::id::GroupId;
+use crate::messages::RoleArrival;
 use crate::spec::{ShapeSpec, Standing, Start};
+use crate::time::Span;
 
+use super::job_standing::milliseconds;
 use super::leaf::LeafId;
 use super::order::Order;
 use super::shapes::ShapeId;
@@ -60,6 +63,8 @@ pub(super) struct RoleView {
     pub(super) queued: u32,
     /// How long a task is expected to run, in milliseconds; 0 if nobody knows.
     pub(super) expected: u32,
+    /// How long each task may run, if the role says so.
+    pub(super) timeout: Option<Span>,
 }
 
 pub(super) fn find(jobs: &Paged<JobView>, id: GroupId) -> Option<&GroupView> {
@@ -126,9 +131,11 @@ impl GroupView {
 }
 
 impl RoleView {
-    pub(super) fn new(shape: ShapeId, spec: Arc<ShapeSpec>, tasks: u32, adopted: u32) -> RoleView {
+    pub(super) fn new(shape: ShapeId, role: RoleArrival, adopted: u32) -> RoleView {
+        let RoleArrival { shape: spec, tasks, timeout, duration, .. } = role;
         let (fresh, returned, order) = (adopted.min(tasks), BTreeMap::new(), Order::default());
-        RoleView { shape, order, spec, tasks, fresh, returned, queued: 0, expected: 0 }
+        let expected = duration.map_or(0, milliseconds);
+        RoleView { shape, order, spec, tasks, fresh, returned, queued: 0, expected, timeout }
     }
 
     pub(super) fn waiting(&self) -> u32 {

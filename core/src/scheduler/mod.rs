@@ -139,12 +139,11 @@ impl Scheduler {
             let shape = self.shapes.intern(leaf, ShapeKey::Task(Arc::clone(&role.shape)), &mut self.nodes);
             self.shapes.get_mut(shape).references += 1;
             let mut adopted = 0;
-            for (node, tasks) in role.adopted {
+            for (node, tasks) in role.adopted.iter().copied() {
                 turn.adopt(Adoption { entry, node, first: adopted, tasks });
                 adopted += tasks;
             }
-            let mut view = RoleView::new(shape, role.shape, role.tasks, adopted);
-            view.expected = role.duration.map_or(0, job_standing::milliseconds);
+            let mut view = RoleView::new(shape, role, adopted);
             let job = self.jobs.get(id.job().0).expect("the job was entered");
             view.order = job_standing::order(&self.settings.shares, job, entry, view.expected);
             roles.push(view);

@@ -9,7 +9,7 @@ use crate::time::Time;
 
 use super::Scheduler;
 use super::credit;
-use super::groups::{self, GroupView};
+use super::groups::{self, GroupView, RoleView};
 use super::live::LiveTable;
 use super::near::Candidate;
 use super::nodes::{NodeEntry, Nodes};
@@ -83,9 +83,9 @@ impl Turn {
     }
 
     /// Begins a part of its own, to which placements of one role are added.
-    pub(super) fn begin_part(&mut self, shape: &Arc<ShapeSpec>, atomic: bool, adopted: bool) {
-        let shape = Arc::clone(shape);
-        self.parts.push(PlanPart { shape, count: 0, atomic, bound_to_next: false, adopted });
+    pub(super) fn begin_part(&mut self, role: &RoleView, atomic: bool, adopted: bool) {
+        let (shape, timeout) = (Arc::clone(&role.spec), role.timeout);
+        self.parts.push(PlanPart { shape, count: 0, atomic, bound_to_next: false, adopted, timeout });
         self.last = None;
     }
 
@@ -99,9 +99,9 @@ impl Turn {
         self.placements.push(placement);
     }
 
-    fn continue_part(&mut self, entry: Entry, shape: &Arc<ShapeSpec>) {
+    fn continue_part(&mut self, entry: Entry, role: &RoleView) {
         if self.last != Some(entry) {
-            self.begin_part(shape, false, false);
+            self.begin_part(role, false, false);
             self.last = Some(entry);
         }
     }
@@ -213,7 +213,7 @@ impl Scheduler {
         if !credit::spend(&mut self.credit, u64::from(most)) {
             return Err(Served::NoCredit);
         }
-        turn.continue_part(entry, &spec);
+        turn.continue_part(entry, &group.roles[role]);
         if level {
             return Ok(self.nodes.take_level(first, &spec, most, |node, on| {
                 let (index, number) = group.roles[role].take_queued();
@@ -243,7 +243,7 @@ impl Scheduler {
         self.take_waiting(shape, 1);
         let group = groups::find_mut(&mut self.jobs, entry.group).expect("a queued group is there");
         let role = &mut group.roles[usize::from(entry.role)];
-        turn.continue_part(entry, &role.spec);
+        turn.continue_part(entry, role);
         let (index, number) = role.take_queued();
         self.nodes.take(node, &role.spec);
         bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number, node }, turn);
@@ -263,7 +263,7 @@ impl Scheduler {
                 self.enqueue_group(turn.now, entry.group);
                 continue;
             }
-            turn.begin_part(&role.spec, false, true);
+            turn.begin_part(role, false, true);
             for index in first..first + tasks {
                 self.nodes.take(node, &group.roles[usize::from(entry.role)].spec);
                 bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number: 1, node }, turn);

@@ -111,7 +111,7 @@ fn group(job: u64) -> GroupId {
 
 fn role(request: Resources, tasks: u32) -> RoleArrival {
     let shape = Arc::new(ShapeSpec { request, ..ShapeSpec::default() });
-    RoleArrival { shape, tasks, duration: None, task_key: None, adopted: Vec::new() }
+    RoleArrival { shape, tasks, duration: None, task_key: None, timeout: None, adopted: Vec::new() }
 }
 
 fn arrival(job: u64, start: Start, roles: Vec<RoleArrival>) -> GroupArrival {

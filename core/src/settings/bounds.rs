@@ -47,7 +47,9 @@ pub const FINISHED_JOBS: Bounds<u64> = Bounds::new(10_000, 0, 100_000_000);
 pub const FINISHED_AGE: Bounds<Span> = Bounds::new(HOUR, Span::ZERO, LONG);
 
 pub const DISPATCH: Bounds<Span> = Bounds::new(Span::from_whole_seconds(30), SHORTEST_DEADLINE, LONG);
+pub const PREPARE: Bounds<Span> = Bounds::new(HOUR, SHORTEST_DEADLINE, LONG);
 pub const RUN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(86_400), SHORTEST_DEADLINE, LONG);
+pub const OVERHEAD: Bounds<Span> = Bounds::new(Span::from_whole_seconds(15), Span::ZERO, LONG);
 pub const STOP: Bounds<Span> = Bounds::new(Span::from_whole_seconds(30), SHORTEST_DEADLINE, LONG);
 pub const DOWN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(60), SHORTEST_DEADLINE, LONG);
 
@@ -56,7 +58,7 @@ pub const HALF_TIME: Bounds<Span> = Bounds::new(HOUR, Span::from_millis(1), LONG
 pub const BAND_AGEING: Bounds<Span> = Bounds::new(Span::ZERO, Span::ZERO, LONG);
 
 /// What each setting does, in the words of the settings table.
-pub const DESCRIPTIONS: [(&str, &str); 34] = [
+pub const DESCRIPTIONS: [(&str, &str); 36] = [
     ("window", "seconds a window stays open after the last identical arrival; 0 plans at once"),
     ("window_cap", "seconds after its first arrival at which a window closes at the latest"),
     ("window_adaptive", "plan the first arrival after quiet at once and open the window behind it"),
@@ -88,7 +90,9 @@ pub const DESCRIPTIONS: [(&str, &str); 34] = [
     ("retention.finished_jobs", "finished jobs that can still be asked about"),
     ("retention.finished_age", "seconds a finished job can still be asked about"),
     ("deadlines.dispatch", "seconds until a node must say that an attempt has begun"),
-    ("deadlines.run", "seconds an attempt may run"),
+    ("deadlines.prepare", "seconds a node may take to prepare for an attempt"),
+    ("deadlines.run", "seconds an attempt may run unless its role gives a `timeout`"),
+    ("deadlines.overhead", "seconds an attempt gets on top of the `timeout` of its role"),
     ("deadlines.stop", "seconds until a node must confirm a stop"),
     ("deadlines.down", "seconds of silence until a suspect node is given up"),
 ];

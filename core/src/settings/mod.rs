@@ -80,8 +80,12 @@ pub struct Retention {
 pub struct DeadlineSettings {
     /// From dispatch until the node agent says that the attempt has begun.
     pub dispatch: Span,
-    /// From the beginning until the end of an attempt.
+    /// From the beginning of the preparations on the node until the attempt runs.
+    pub prepare: Span,
+    /// From then until its end, for attempts whose role gives no timeout.
     pub run: Span,
+    /// What an attempt gets on top of the timeout of its role.
+    pub overhead: Span,
     /// From a stop until the node agent confirms it; then the node counts as silent.
     pub stop: Span,
     /// From the first missed heartbeat until a suspect node is given up as down.
@@ -133,7 +137,9 @@ impl Default for DeadlineSettings {
     fn default() -> DeadlineSettings {
         DeadlineSettings {
             dispatch: bounds::DISPATCH.default,
+            prepare: bounds::PREPARE.default,
             run: bounds::RUN.default,
+            overhead: bounds::OVERHEAD.default,
             stop: bounds::STOP.default,
             down: bounds::DOWN.default,
         }

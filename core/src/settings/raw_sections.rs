@@ -47,7 +47,11 @@ pub struct RawDeadlines {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dispatch: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub prepare: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -135,7 +139,9 @@ impl RawDeadlines {
     pub(super) fn read(fields: &Fields<'_>) -> RawDeadlines {
         RawDeadlines {
             dispatch: read_seconds(fields, "dispatch", bounds::DISPATCH),
+            prepare: read_seconds(fields, "prepare", bounds::PREPARE),
             run: read_seconds(fields, "run", bounds::RUN),
+            overhead: read_seconds(fields, "overhead", bounds::OVERHEAD),
             stop: read_seconds(fields, "stop", bounds::STOP),
             down: read_seconds(fields, "down", bounds::DOWN),
         }
@@ -143,7 +149,9 @@ impl RawDeadlines {
 
     pub(super) fn merge(&mut self, over: &RawDeadlines) {
         override_with(&mut self.dispatch, &over.dispatch);
+        override_with(&mut self.prepare, &over.prepare);
         override_with(&mut self.run, &over.run);
+        override_with(&mut self.overhead, &over.overhead);
         override_with(&mut self.stop, &over.stop);
         override_with(&mut self.down, &over.down);
     }
@@ -151,7 +159,9 @@ impl RawDeadlines {
     pub(super) fn validate(&self, log: &FaultLog) -> DeadlineSettings {
         DeadlineSettings {
             dispatch: seconds_or_default(log, "deadlines.dispatch", self.dispatch, bounds::DISPATCH),
+            prepare: seconds_or_default(log, "deadlines.prepare", self.prepare, bounds::PREPARE),
             run: seconds_or_default(log, "deadlines.run", self.run, bounds::RUN),
+            overhead: seconds_or_default(log, "deadlines.overhead", self.overhead, bounds::OVERHEAD),
             stop: seconds_or_default(log, "deadlines.stop", self.stop, bounds::STOP),
             down: seconds_or_default(log, "deadlines.down", self.down, bounds::DOWN),
         }
@@ -191,7 +201,9 @@ impl From<&DeadlineSettings> for RawDeadlines {
     fn from(deadlines: &DeadlineSettings) -> RawDeadlines {
         RawDeadlines {
             dispatch: Some(deadlines.dispatch.as_seconds()),
+            prepare: Some(deadlines.prepare.as_seconds()),
             run: Some(deadlines.run.as_seconds()),
+            overhead: Some(deadlines.overhead.as_seconds()),
             stop: Some(deadlines.stop.as_seconds()),
             down: Some(deadlines.down.as_seconds()),
         }

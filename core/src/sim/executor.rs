@@ -5,19 +5,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::id::{Attempt, NodeId};
 use crate::machine::{Broken, promise};
 use crate::messages::{AgentMessage, ExecutorMessage};
-use crate::outcome::{Exit, Phase};
+use crate::outcome::{Exit, FailureCause, Phase};
 use crate::time::{Span, Time};
 
 /// How an execution will go if nobody interferes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Course {
-    /// Time until it runs.
-    pub prepare: Span,
+    /// Time until it runs; `None` if the preparations go on until it is told to end.
+    pub prepare: Option<Span>,
+    /// The preparations fail when their time is over.
+    pub unprepared: bool,
     /// Time from then until it ends by itself; `None` if it runs until it is told to end.
     pub run: Option<Span>,
     pub exit: Exit,
     /// Time from a kill until it has ended.
     pub dying: Span,
+}
+
+impl Course {
+    /// Runs at once, ends well after this time or when it is told to, and dies without delay.
+    pub fn plain(run: Option<Span>) -> Course {
+        let (prepare, dying) = (Some(Span::ZERO), Span::ZERO);
+        Course { prepare, unprepared: false, run, exit: Exit::Completed, dying }
+    }
 }
 
 /// Decides the course of each execution.
@@ -34,6 +44,7 @@ struct Execution {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
+    Prepare,
     Run,
     Exit(Exit),
 }
@@ -66,9 +77,9 @@ impl Executors {
                 let course = behaviour.course(attempt);
                 let twice = self.running.contains_key(&(node, attempt));
                 promise!(3, !twice, "{attempt} is run twice on {node}");
-                let due = now + course.prepare;
-                self.running.insert((node, attempt), Execution { course, next: Step::Run, due });
-                self.due.insert((due, node, attempt));
+                let next = if course.prepare == Some(Span::ZERO) { Step::Run } else { Step::Prepare };
+                self.running.insert((node, attempt), Execution { course, next, due: now });
+                self.due.insert((now, node, attempt));
             }
             ExecutorMessage::Kill(attempt) => {
                 if let Some(execution) = self.running.get(&(node, attempt)) {
@@ -104,9 +115,15 @@ impl Executors {
             return None;
         }
         let execution = self.running.get(&(node, attempt)).expect("what is due is running");
+        let Course { prepare, unprepared, run, exit, .. } = execution.course;
         match execution.next {
+            Step::Prepare => {
+                let end = prepare.map_or(Time::NEVER, |prepare| now + prepare);
+                let failed = Step::Exit(Exit::Failed(FailureCause::NotStarted));
+                self.schedule(node, attempt, if unprepared { failed } else { Step::Run }, end);
+                Some((node, AgentMessage::Reached(attempt, Phase::Installing)))
+            }
             Step::Run => {
-                let Course { run, exit, .. } = execution.course;
                 let end = run.map_or(Time::NEVER, |run| now + run);
                 self.schedule(node, attempt, Step::Exit(exit), end);
                 Some((node, AgentMessage::Reached(attempt, Phase::Running)))

@@ -7,7 +7,7 @@ use fastrand::Rng;
 
 use crate::constraint::{Constraint, Key};
 use crate::id::Attempt;
-use crate::outcome::Exit;
+use crate::outcome::{Exit, FailureCause};
 use crate::resources::{KindId, Resources};
 use crate::settings::{DeadlineSettings, Limits, Settings, WindowSettings};
 use crate::spec::{GroupSpec, HostPort, JobSpec, NodeSpec, RoleSpec, Rules, ShapeSpec, Start};
@@ -29,7 +29,9 @@ pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
     };
     let deadlines = DeadlineSettings {
         dispatch: Span::from_millis(rng.u64(500..3_000)),
+        prepare: Span::from_millis(rng.u64(500..5_000)),
         run: Span::from_millis(rng.u64(1_000..20_000)),
+        overhead: Span::from_millis(rng.u64(0..200)),
         stop: Span::from_millis(rng.u64(500..3_000)),
         down: Span::from_millis(rng.u64(100..3_000)),
     };
@@ -100,7 +102,8 @@ fn role(rng: &mut Rng, number: usize, start: Start) -> RoleSpec {
     let mut shape = ShapeSpec { service, request: request(rng), rules: rules(rng), ..ShapeSpec::default() };
     mind_company(rng, &mut shape);
     let shape = Arc::new(shape);
-    RoleSpec { shape, ..RoleSpec::new(format!("r{number}"), min, max, Resources::new()) }
+    let timeout = (rng.u8(0..3) == 0).then(|| Span::from_millis(rng.u64(1..2_500)));
+    RoleSpec { shape, timeout, ..RoleSpec::new(format!("r{number}"), min, max, Resources::new()) }
 }
 
 pub(super) fn job(rng: &mut Rng, number: u64) -> JobSpec {
@@ -111,6 +114,14 @@ pub(super) fn job(rng: &mut Rng, number: u64) -> JobSpec {
     });
     let groups = groups.collect();
     JobSpec { name: format!("j{number}"), groups, ..JobSpec::default() }
+}
+
+fn exit(rng: &mut Rng) -> Exit {
+    match rng.u8(0..20) {
+        0 => Exit::Failed(FailureCause::Error),
+        1 => Exit::Failed(FailureCause::Code(rng.i32(1..4))),
+        _ => Exit::Completed,
+    }
 }
 
 /// Executions of all lengths; most succeed, some fail, some have to be killed.
@@ -129,12 +140,16 @@ impl Chance {
 impl Behaviour for Chance {
     fn course(&mut self, _attempt: Attempt) -> Course {
         let rng = &mut self.rng;
-        let endless = !self.healed && rng.u8(0..20) == 0;
+        let mut seldom = |chances: u8| rng.u8(0..chances) == 0;
+        let (endless, stuck) = (!self.healed && seldom(20), !self.healed && seldom(40));
+        let unprepared = seldom(30);
         let run = Span::from_millis(rng.choice([0, 1, 20, 300, 2_000]).expect("not empty"));
+        let prepare = Span::from_millis(rng.choice([0, 1, 10]).expect("not empty"));
         Course {
-            prepare: Span::from_millis(rng.choice([0, 1, 10]).expect("not empty")),
+            prepare: (!stuck).then_some(prepare),
+            unprepared,
             run: (!endless).then_some(run),
-            exit: if rng.u8(0..10) == 0 { Exit::Failed } else { Exit::Completed },
+            exit: exit(rng),
             dying: Span::from_millis(rng.choice([0, 5, 100]).expect("not empty")),
         }
     }

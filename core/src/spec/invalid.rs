@@ -49,6 +49,8 @@ pub enum Problem {
     UnknownBand,
     #[error("a duration this long cannot be counted")]
     DurationTooLong,
+    #[error("no time at all would end everything at once")]
+    NoTime,
     #[error("not supported yet")]
     NotSupported,
 }

@@ -56,6 +56,8 @@ pub struct RoleSpec {
     pub duration: Option<Span>,
     /// Under which name run times are remembered, for those of whom nobody knows how long they run.
     pub task_key: Option<Arc<str>>,
+    /// How long one attempt may run before it is ended; `deadlines.run` unless given.
+    pub timeout: Option<Span>,
 }
 
 /// Everything about a task that placement looks at. Tasks of equal shape are identical: they share
@@ -162,7 +164,8 @@ impl GroupSpec {
 impl RoleSpec {
     pub fn new(name: impl Into<String>, min: u32, max: u32, request: Resources) -> RoleSpec {
         let shape = Arc::new(ShapeSpec { request, ..ShapeSpec::default() });
-        RoleSpec { name: name.into(), min, max, shape, duration: None, task_key: None }
+        let (duration, task_key, timeout) = (None, None, None);
+        RoleSpec { name: name.into(), min, max, shape, duration, task_key, timeout }
     }
 
     fn note_problems(&self, field: &str, settings: &Settings, problems: &mut Vec<Invalid>) {
@@ -176,6 +179,9 @@ impl RoleSpec {
         }
         if let Some(key) = &self.task_key {
             problems.extend(check_length(&format!("{field}.task_key"), key, length));
+        }
+        if self.timeout.is_some_and(Span::is_zero) {
+            problems.push(Invalid::new(format!("{field}.timeout"), 0, Problem::NoTime));
         }
         if let Some((service, _)) = &self.shape.service {
             problems.extend(check_length(&format!("{field}.service"), service, length));

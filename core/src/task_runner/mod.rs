@@ -14,9 +14,9 @@ use crate::id::{Attempt, NodeId};
 use crate::machine::{Broken, Machine, promise};
 use crate::messages::{AgentMessage, ClusterMessage, EndReport, Launch, Outbox, RunnerMessage};
 use crate::mutation::{self, Mutation};
-use crate::outcome::Exit;
+use crate::outcome::{Exit, Phase};
 use crate::settings::Settings;
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TaskRunner {
@@ -36,18 +36,20 @@ struct Dispatch {
     node: NodeId,
     stage: Stage,
     deadline: Time,
+    /// How long it may run, if its role says so.
+    timeout: Option<Span>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 enum Stage {
     /// Sent to the agent, which has not said anything about it yet.
     Sent,
-    /// The agent has it.
-    Begun,
+    /// The agent has it, and it has come this far there.
+    Begun(Phase),
     /// It was told to end.
     Stopping,
-    /// It was told to end because it stayed in a stage for too long.
-    TimingOut,
+    /// It was told to end because it stayed in this phase for too long.
+    TimingOut(Phase),
 }
 
 /// What is known of a node's agent.
@@ -94,14 +96,14 @@ impl TaskRunner {
     }
 
     fn launch(&mut self, now: Time, launch: Launch, out: &mut Outbox) {
-        let Launch { attempt, node } = launch;
+        let Launch { attempt, node, timeout } = launch;
         let index = attempt.slot.index();
         if self.live.len() <= index {
             self.live.resize_with(index + 1, || None);
         }
         assert!(self.live[index].is_none(), "a slot is used again only after its release");
         let deadline = now + self.settings.deadlines.dispatch;
-        self.live[index] = Some(Dispatch { attempt, node, stage: Stage::Sent, deadline });
+        self.live[index] = Some(Dispatch { attempt, node, stage: Stage::Sent, deadline, timeout });
         self.deadlines.set(index, deadline);
         self.agent_mut(node);
         let agent = &mut self.agents[node.index()];
@@ -118,7 +120,7 @@ impl TaskRunner {
 
     fn stop(&mut self, now: Time, attempt: Attempt, stage: Stage, out: &mut Outbox) {
         let Some(dispatch) = self.dispatch_mut(attempt) else { return };
-        if matches!(dispatch.stage, Stage::Stopping | Stage::TimingOut) {
+        if matches!(dispatch.stage, Stage::Stopping | Stage::TimingOut(_)) {
             return;
         }
         let node = dispatch.node;
@@ -149,8 +151,10 @@ impl TaskRunner {
 
     fn end(&mut self, attempt: Attempt, exit: Exit, out: &mut Outbox) {
         let Some(dispatch) = self.dispatch_mut(attempt) else { return };
-        let timed_out = dispatch.stage == Stage::TimingOut && exit == Exit::Stopped;
-        let exit = if timed_out { Exit::TimedOut } else { exit };
+        let exit = match (dispatch.stage, exit) {
+            (Stage::TimingOut(phase), Exit::Stopped) => Exit::TimedOut(phase),
+            (_, exit) => exit,
+        };
         self.remove(attempt);
         out.ended(EndReport { attempt, exit });
     }
@@ -179,8 +183,9 @@ impl TaskRunner {
         let dispatch = self.live[index].as_ref().expect("only live attempts have deadlines");
         let (attempt, node) = (dispatch.attempt, dispatch.node);
         match dispatch.stage {
-            Stage::Sent | Stage::Begun => self.stop(now, attempt, Stage::TimingOut, out),
-            stage @ (Stage::Stopping | Stage::TimingOut) => {
+            Stage::Sent => self.stop(now, attempt, Stage::TimingOut(Phase::Scheduled), out),
+            Stage::Begun(phase) => self.stop(now, attempt, Stage::TimingOut(phase), out),
+            stage @ (Stage::Stopping | Stage::TimingOut(_)) => {
                 // The execution may still be there: only the node's liveness can settle it.
                 out.cluster.push(ClusterMessage::Unresponsive(node));
                 let deadline = now + self.settings.deadlines.stop;

@@ -3,7 +3,7 @@
 use crate::id::{Attempt, NodeId};
 use crate::messages::{AgentMessage, AgentReport, ClusterMessage, Outbox};
 use crate::outcome::{Exit, Phase};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 use super::{Stage, TaskRunner};
 
@@ -50,8 +50,8 @@ impl TaskRunner {
             let attempt = dispatch.attempt;
             match dispatch.stage {
                 Stage::Sent => out.agents.push((node, AgentMessage::Start { session, attempt })),
-                Stage::Begun => self.end(attempt, Exit::Lost, out),
-                Stage::Stopping | Stage::TimingOut => self.end(attempt, Exit::Stopped, out),
+                Stage::Begun(_) => self.end(attempt, Exit::Lost, out),
+                Stage::Stopping | Stage::TimingOut(_) => self.end(attempt, Exit::Stopped, out),
             }
         }
         if let Some(sweep) = sweep {
@@ -62,15 +62,26 @@ impl TaskRunner {
     fn reached(&mut self, now: Time, attempt: Attempt, phase: Phase, out: &mut Outbox) {
         let Some(dispatch) = self.dispatch_mut(attempt) else { return };
         match dispatch.stage {
-            Stage::Sent => {
-                let deadline = now + self.settings.deadlines.run;
-                self.enter_stage(attempt, Stage::Begun, deadline);
-            }
-            Stage::Begun => {}
+            Stage::Begun(before) if phase <= before => return,
+            Stage::Sent | Stage::Begun(_) => {}
             // It is to end: how far it came does not matter any more.
-            Stage::Stopping | Stage::TimingOut => return,
+            Stage::Stopping | Stage::TimingOut(_) => return,
         }
+        let timeout = dispatch.timeout;
+        let deadline = now + self.time_for(phase, timeout);
+        self.enter_stage(attempt, Stage::Begun(phase), deadline);
         out.cluster_progress(attempt, phase);
+    }
+
+    /// How long an attempt may stay in a phase. Nothing more need be heard of one that waits on its node
+    /// before it has ended, so that it gets the time to run.
+    fn time_for(&self, phase: Phase, timeout: Option<Span>) -> Span {
+        let deadlines = &self.settings.deadlines;
+        match (phase, timeout) {
+            (Phase::Installing, _) => deadlines.prepare,
+            (_, Some(timeout)) => Span(timeout.0.saturating_add(deadlines.overhead.0)),
+            (_, None) => deadlines.run,
+        }
     }
 
     fn swept(&mut self, node: NodeId, sweep: u64, out: &mut Outbox) {

@@ -12,6 +12,10 @@ fn attempt() -> Attempt {
     Attempt { task, number: 1, slot: Slot(0) }
 }
 
+fn launch() -> Launch {
+    Launch { attempt: attempt(), node: NODE, timeout: None }
+}
+
 struct Bench {
     runner: TaskRunner,
 }
@@ -19,8 +23,7 @@ struct Bench {
 impl Bench {
     fn launched() -> Bench {
         let mut bench = Bench { runner: TaskRunner::new(Arc::new(Settings::default())) };
-        let launch = Launch { attempt: attempt(), node: NODE };
-        let out = bench.hear(Time(0), RunnerMessage::Launch(vec![launch]));
+        let out = bench.hear(Time(0), RunnerMessage::Launch(vec![launch()]));
         assert_eq!(out.agents, [(NODE, AgentMessage::Start { session: 0, attempt: attempt() })]);
         bench
     }
@@ -53,7 +56,7 @@ fn an_attempt_that_is_never_begun_times_out() {
     let mut bench = Bench::launched();
     assert_eq!(bench.wake().agents, [(NODE, AgentMessage::Stop(attempt()))]);
     let out = bench.report(0, AgentReport::Finished(attempt(), Exit::Stopped));
-    assert_eq!(out.cluster, [ended(Exit::TimedOut)]);
+    assert_eq!(out.cluster, [ended(Exit::TimedOut(Phase::Scheduled))]);
     assert_eq!(bench.runner.wake_at(), None);
 }
 
@@ -100,8 +103,7 @@ fn an_agent_that_began_anew_before_its_node_was_announced_is_heard() {
     let mut bench = Bench { runner: TaskRunner::new(Arc::new(Settings::default())) };
     bench.report(5, AgentReport::Hello);
     bench.hear(Time(0), RunnerMessage::NodeAdded { node: NODE, session: 4 });
-    let launch = Launch { attempt: attempt(), node: NODE };
-    let out = bench.hear(Time(0), RunnerMessage::Launch(vec![launch]));
+    let out = bench.hear(Time(0), RunnerMessage::Launch(vec![launch()]));
     assert_eq!(out.agents, [(NODE, AgentMessage::Start { session: 5, attempt: attempt() })]);
 }
 
@@ -115,8 +117,29 @@ fn an_agent_of_the_next_node_hears_nothing_that_was_for_the_last() {
     bench.hear(Time(2), RunnerMessage::Abandon(vec![attempt()]));
     bench.hear(Time(2), RunnerMessage::NodeGone(NODE));
     bench.hear(Time(2), RunnerMessage::NodeAdded { node: NODE, session: added });
-    let launch = Launch { attempt: attempt(), node: NODE };
-    let out = bench.hear(Time(3), RunnerMessage::Launch(vec![launch]));
+    let out = bench.hear(Time(3), RunnerMessage::Launch(vec![launch()]));
     let start = AgentMessage::Start { session: begun_anew, attempt: attempt() };
     assert_eq!(out.agents, [(NODE, start)], "the session it has begun is known by now");
+}
+
+/// Goal: every phase has its own deadline, and expiry says in which phase it came. Method: the time given
+/// to each phase is read off the next deadline, and the last one is let pass.
+#[test]
+fn every_phase_has_its_own_deadline() {
+    let settings = Settings::default();
+    for timeout in [None, Some(Span::from_whole_seconds(7))] {
+        let mut bench = Bench { runner: TaskRunner::new(Arc::new(settings.clone())) };
+        bench.hear(Time(0), RunnerMessage::Launch(vec![Launch { timeout, ..launch() }]));
+        assert_eq!(bench.runner.wake_at(), Some(Time(0) + settings.deadlines.dispatch));
+        bench.report(0, AgentReport::Reached(attempt(), Phase::Installing));
+        assert_eq!(bench.runner.wake_at(), Some(Time(1) + settings.deadlines.prepare));
+        bench.report(0, AgentReport::Reached(attempt(), Phase::Running));
+        let run = timeout.map_or(settings.deadlines.run, |_| Span::from_whole_seconds(7 + 15));
+        assert_eq!(bench.runner.wake_at(), Some(Time(1) + run));
+        let late = bench.report(0, AgentReport::Reached(attempt(), Phase::Installing));
+        assert!(late.is_empty(), "nothing goes back to an earlier phase");
+        assert_eq!(bench.wake().agents, [(NODE, AgentMessage::Stop(attempt()))]);
+        let out = bench.report(0, AgentReport::Finished(attempt(), Exit::Stopped));
+        assert_eq!(out.cluster, [ended(Exit::TimedOut(Phase::Running))]);
+    }
 }

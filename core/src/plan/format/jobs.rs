@@ -6,7 +6,7 @@ use crate::constraint::{Constraint, Key};
 use crate::document::{Cursor, Fault, FaultKind, Fields, Later, Value};
 use crate::plan::ScenarioJob;
 use crate::resources::{Kinds, Resources};
-use crate::settings::Settings;
+use crate::settings::{Settings, bounds};
 use crate::spec::{GroupSpec, HostPort, JobSpec, Platform, RoleSpec, Rules, ShapeSpec, Standing, Start};
 use crate::time::{SECONDS_MAX, Span, Time};
 
@@ -173,12 +173,13 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
         let longest = Span::from_seconds(SECONDS_MAX).unwrap_or_default();
         let duration = fields.get("duration").and_then(|cursor| cursor.span(Span::ZERO..=longest));
         let task_key = fields.get("task_key").and_then(|cursor| cursor.name()).map(Into::into);
+        let timeout = fields.get("timeout").and_then(|cursor| cursor.span(bounds::RUN.range()));
         let rules = read_rules(fields);
         let company = read_company(fields);
         fields.later(&ROLE_LATER);
         let (min, max) = sizes?;
         let shape = Arc::new(ShapeSpec { service, request: request?, rules: rules?, ..company? });
-        Some(RoleSpec { name: name?.to_owned(), min, max, shape, duration, task_key })
+        Some(RoleSpec { name: name?.to_owned(), min, max, shape, duration, task_key, timeout })
     })?
 }
 

@@ -1,0 +1,145 @@
+//! The life of an attempt on real threads: how it fails, what it says then, and how its deadlines end it.
+
+use std::time::Duration;
+
+use plimsoll::core::messages::JobEvent;
+use plimsoll::core::outcome::{FailureCause, Outcome, Phase};
+use plimsoll::{
+    BoxFuture, Config, Event, Executor, GroupSpec, Handle, JobSpec, JobStatus, NodeSpec, RoleSpec, Runtime,
+    TaskContext, TaskError, blocking_tasks, tasks,
+};
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+fn run<T>(body: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async { tokio::time::timeout(DEADLINE, body).await.expect("within the deadline") })
+}
+
+async fn start(settings: &str, executor: impl Executor) -> (Runtime, Handle) {
+    let config = Config::from_toml(settings).expect("good settings");
+    let runtime = Runtime::builder().config(config).executor(executor).start().expect("it starts");
+    let handle = runtime.handle();
+    handle.add_node(NodeSpec::new("a").capacity("slot", 1)).await.expect("the node is new");
+    (runtime, handle)
+}
+
+fn job(role: RoleSpec) -> JobSpec {
+    JobSpec::new("j").group(GroupSpec::new("g").role(role.request("slot", 1)))
+}
+
+/// Runs a job to its end; how each of its attempts ended, and how it stands.
+async fn outcomes(handle: &Handle, job: JobSpec) -> (Vec<Outcome>, JobStatus) {
+    let mut events = handle.events().expect("the runtime runs");
+    let id = handle.submit(job).await.expect("accepted");
+    let mut ended = Vec::new();
+    loop {
+        for event in events.next().await.expect("the runtime runs").events.iter() {
+            match *event {
+                Event::Job(JobEvent::Ended { outcome, .. }) => ended.push(outcome),
+                Event::Job(JobEvent::Finished { job, .. }) if job == id => {
+                    return (ended, handle.wait(job).await.expect("it has finished"));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn words(status: &JobStatus) -> Vec<&str> {
+    status.failures.iter().map(|failure| &*failure.text).collect()
+}
+
+/// Goal: a panic fails its own task, and its words are kept, not more of them than fit. Method: panics in
+/// an asynchronous and in a blocking closure, the second very long.
+#[test]
+fn a_panic_is_a_failure_with_its_words() {
+    run(async {
+        let (runtime, handle) = start("", tasks(|_| async { panic!("at the {}", "disco") })).await;
+        let (ended, status) = outcomes(&handle, job(RoleSpec::new("r", 1))).await;
+        assert_eq!(ended, [Outcome::Failed(FailureCause::Panic)]);
+        assert_eq!(words(&status), ["panicked: at the disco"]);
+        runtime.shutdown(DEADLINE).await;
+        let (runtime, handle) = start("", blocking_tasks(|_| panic!("{}", "ü".repeat(10_000)))).await;
+        let (ended, status) = outcomes(&handle, job(RoleSpec::new("r", 1))).await;
+        assert_eq!(ended, [Outcome::Failed(FailureCause::Panic)]);
+        let said = words(&status)[0];
+        assert!(said.starts_with("panicked: üü") && (1_000..=1_024).contains(&said.len()), "{}", said.len());
+        runtime.shutdown(DEADLINE).await;
+    });
+}
+
+/// Prepares for as long as the name of the role says, in milliseconds, and fails to if it is no number.
+struct Slow;
+
+impl Executor for Slow {
+    fn prepare(&self, task: &TaskContext) -> BoxFuture<Result<(), TaskError>> {
+        let time = task.role().name.parse().map_err(|_| TaskError::new("no number"));
+        let mut stop = task.stop.clone();
+        Box::pin(async move {
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(time?)) => Ok(()),
+                // Whoever is told to stop may also just be done: it is not run any more.
+                () = stop.stopped() => Ok(()),
+            }
+        })
+    }
+
+    fn run(&self, mut task: TaskContext) -> BoxFuture<Result<(), TaskError>> {
+        Box::pin(async move {
+            if task.index() == 0 {
+                task.stop.stopped().await;
+                return Err(TaskError::new("told to stop"));
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Goal: each phase ends at its own deadline, the end says in which phase it came, and the node is free
+/// again. Method: preparations that fail, that take too long, and a run that never ends; behind each a
+/// task that needs the same place.
+#[test]
+fn every_phase_ends_in_time_and_says_so() {
+    const SETTINGS: &str = "[deadlines]\nprepare = 0.2\noverhead = 0.05";
+    run(async {
+        let (runtime, handle) = start(SETTINGS, Slow).await;
+        let failed = outcomes(&handle, job(RoleSpec::new("never", 1))).await;
+        assert_eq!(failed.0, [Outcome::Failed(FailureCause::NotStarted)]);
+        assert_eq!(words(&failed.1), ["no number"]);
+        let stuck = outcomes(&handle, job(RoleSpec::new("5000", 1))).await.0;
+        assert_eq!(stuck, [Outcome::TimedOut(Phase::Installing)]);
+        let short = job(RoleSpec::new("1", 2).timeout(Duration::from_millis(50)));
+        let endless = outcomes(&handle, short).await.0;
+        assert_eq!(endless, [Outcome::TimedOut(Phase::Running), Outcome::Completed]);
+        runtime.shutdown(DEADLINE).await;
+    });
+}
+
+/// Goal: the time it takes to prepare is told apart from the time it runs. Method: an end says since when
+/// the attempt ran, which is at least the time of the preparations after it was bound.
+#[test]
+fn preparing_is_measured_apart_from_running() {
+    run(async {
+        let (runtime, handle) = start("[deadlines]\noverhead = 0.1", Slow).await;
+        let mut events = handle.events().expect("the runtime runs");
+        let short = job(RoleSpec::new("80", 1).timeout(Duration::from_millis(1)));
+        handle.submit(short).await.expect("accepted");
+        let mut bound = None;
+        let (began, ended) = 'found: loop {
+            for event in events.next().await.expect("the runtime runs").events.iter() {
+                match *event {
+                    Event::Job(JobEvent::Bound { at, .. }) => bound = Some(at),
+                    Event::Job(JobEvent::Ended { began, at, .. }) => break 'found (began, at),
+                    _ => {}
+                }
+            }
+        };
+        let began = began.expect("it ran");
+        let prepared = began.since(bound.expect("it was bound")).as_seconds();
+        assert!(prepared >= 0.08, "it was prepared for {prepared} s");
+        let ran = ended.since(began).as_seconds();
+        assert!(ran >= 0.1, "it ran for {ran} s");
+        runtime.shutdown(DEADLINE).await;
+    });
+}
