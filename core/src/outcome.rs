@@ -143,6 +143,11 @@ impl Outcome {
         }
     }
 
+    /// Whether it says how long tasks of its kind run: it ended by itself, or ran as long as it may.
+    pub fn tells_duration(self) -> bool {
+        matches!(self, Outcome::Completed | Outcome::TimedOut(Phase::Running))
+    }
+
     /// Of a stop and a finish the first terminal report wins; a stop that was carried out ends as
     /// its cause says.
     pub fn of(exit: Exit, stop: Option<StopCause>) -> Outcome {

@@ -2,12 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::quantity::Unit;
 use crate::resources::{KindId, Kinds, Resources};
-use crate::settings::{COST_SCALE, ShareSettings};
+use crate::settings::ShareSettings;
 use crate::shares::flow::Flow;
-use crate::time::Time;
+use crate::shares::ratio::Weight;
+use crate::shares::run_time::{RunTime, VirtualTime};
+use crate::time::{Span, Time};
 
 use super::sums::Sums;
+
+/// Decisions by run time compare what the values would be after one more task ran for this long.
+const QUANTUM: Span = Span::from_whole_seconds(1);
 
 /// The books of one share. Everything in it changes with starts and ends only; what fades or grows with
 /// time is computed when somebody asks.
@@ -22,10 +28,55 @@ pub(super) struct Account {
     /// Slots they count for.
     pub(super) slots: u64,
     pub(super) flow: Flow,
+    /// The flow of what has no lifetime.
+    pub(super) firm: Flow,
+    pub(super) clock: RunClock,
+}
+
+/// Weighted run time, and up to when it was charged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(super) struct RunClock {
+    run_time: RunTime,
+    since: Time,
+}
+
+impl RunClock {
+    pub(super) fn new(weight: Weight) -> RunClock {
+        RunClock { run_time: RunTime::new(weight), since: Time::ZERO }
+    }
+
+    /// What cost so much since the last time is charged.
+    pub(super) fn charge(&mut self, now: Time, cost: u128) {
+        let cost = u64::try_from(cost).unwrap_or(u64::MAX);
+        self.run_time.charge(cost, 1, now.since(self.since));
+        self.since = now.max(self.since);
+    }
+
+    /// Goes on by another weight.
+    pub(super) fn set_weight(&mut self, weight: Weight) {
+        self.run_time.set_weight(weight);
+    }
+
+    /// What counts now, if a task of this cost came on top.
+    pub(super) fn after(mut self, now: Time, running: u128, task: u128) -> VirtualTime {
+        self.charge(now, running);
+        self.run_time.after_step(u64::try_from(task).unwrap_or(u64::MAX), QUANTUM)
+    }
+
+    pub(super) fn value(mut self, now: Time, running: u128) -> VirtualTime {
+        self.charge(now, running);
+        self.run_time.value()
+    }
+
+    /// A newcomer has no claim on the past.
+    pub(super) fn place(&mut self, now: Time, floor: VirtualTime) {
+        self.run_time.place(floor, VirtualTime::default());
+        self.since = now.max(self.since);
+    }
 }
 
 /// What one task of a shape counts for, however many of them start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Price {
     pub(super) cost: u128,
     pub(super) slots: u64,
@@ -50,36 +101,45 @@ fn slots_of(amount: i64) -> u64 {
 pub(super) fn cost(kind: KindId, amount: i128, settings: &ShareSettings, kinds: &Kinds) -> u128 {
     let weight = settings.resource_weights.get(usize::from(kind.0)).copied().unwrap_or(0);
     let base_units: u128 = match kinds.unit(kind) {
-        crate::quantity::Unit::Thousandth => 1_000,
-        crate::quantity::Unit::Whole => 1 << 30,
+        Unit::Thousandth => 1_000,
+        Unit::Whole => 1 << 30,
     };
     u128::try_from(amount).unwrap_or(0) * u128::from(weight) / base_units
 }
 
-/// One whole unit of a kind of weight 1.
-pub(super) const ONE_COST: u128 = COST_SCALE as u128;
+/// Tasks that start, or, if their number is below zero, end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change<'a> {
+    pub(super) now: Time,
+    pub(super) request: &'a Resources,
+    pub(super) price: Price,
+    pub(super) tasks: i64,
+    /// They have no lifetime.
+    pub(super) firm: bool,
+}
 
 impl Account {
-    /// So many tasks start (or, below zero, end).
-    pub(super) fn change(
-        &mut self,
-        now: Time,
-        request: &Resources,
-        price: Price,
-        tasks: i64,
-        settings: &ShareSettings,
-    ) {
+    pub(super) fn change(&mut self, change: Change<'_>, half_time: Span) {
+        let Change { now, request, price, tasks, firm } = change;
         let times = tasks.unsigned_abs();
+        let cost = price.cost * u128::from(times);
+        self.clock.charge(now, self.cost);
         self.usage.add(request, tasks);
-        if tasks >= 0 {
+        let firm_cost = self.firm.usage();
+        let firm_cost = if tasks >= 0 {
             self.tasks += times;
-            self.cost += price.cost * u128::from(times);
+            self.cost += cost;
             self.slots += price.slots * times;
+            firm_cost + cost
         } else {
             self.tasks -= times;
-            self.cost -= price.cost * u128::from(times);
+            self.cost -= cost;
             self.slots -= price.slots * times;
+            firm_cost.saturating_sub(cost)
+        };
+        self.flow.set_usage(now, half_time, self.cost);
+        if firm {
+            self.firm.set_usage(now, half_time, firm_cost);
         }
-        self.flow.set_usage(now, settings.half_time, self.cost);
     }
 }

@@ -8,6 +8,7 @@ use crate::machine::{Broken, promise};
 use crate::resources::{KindId, Resources};
 use crate::spec::{Company, Start};
 
+use super::leaf::LeafId;
 use super::nodes::NodeEntry;
 use super::shapes::{Place, ShapeId, ShapeKey};
 use super::{Scheduler, gangs};
@@ -27,6 +28,7 @@ impl Scheduler {
         self.check_nodes()?;
         promise!(4, self.nodes.standings_are_true(), "nodes are filed under a standing they do not have");
         self.check_queues()?;
+        self.check_shares()?;
         self.check_nothing_fits()
     }
 
@@ -84,7 +86,7 @@ impl Scheduler {
             );
             let idle = shape.place == Place::Idle;
             promise!(4, idle == (waiting == 0), "a shape with {waiting} waiting tasks is {:?}", shape.place);
-            let served = idle || shape.place == Place::Indexed;
+            let served = idle || matches!(shape.place, Place::Indexed | Place::Limited);
             let left = shape.place == Place::Open && self.has_more_to_plan();
             promise!(4, served || left, "a shape is left {:?}", shape.place);
             let counted = references.get(&id).copied().unwrap_or(0);
@@ -107,6 +109,35 @@ impl Scheduler {
                 promise!(5, node.is_none(), "{spec:?} waits although it fits on {node:?}");
             }
         }
+        for (id, shape) in self.shapes.iter().filter(|(_, shape)| shape.place == Place::Limited) {
+            let limit = self.limit_on(shape.leaf, id, self.now);
+            promise!(5, limit.is_some(), "{:?} stands aside although no limit keeps it", shape.key);
+        }
+        Ok(())
+    }
+
+    /// The books of the shares add up to what is live and what waits.
+    fn check_shares(&self) -> Result<(), Broken> {
+        let mut tasks: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut costs: BTreeMap<u32, u128> = BTreeMap::new();
+        for live in self.live.iter() {
+            let queue = self.shares.leaf(self.leaf_of(live.attempt.task.job())).queue;
+            *tasks.entry(queue).or_default() += 1;
+            *costs.entry(queue).or_default() += self.price(self.request_of(live.attempt.task)).cost;
+        }
+        let mut waiting: BTreeMap<LeafId, u64> = BTreeMap::new();
+        for (id, shape) in self.shapes.iter() {
+            *waiting.entry(shape.leaf).or_default() += self.shapes.waiting(id);
+        }
+        for (index, leaf) in self.shares.leaves.iter().enumerate() {
+            let counted = waiting.get(&LeafId(index as u32)).copied().unwrap_or(0);
+            promise!(4, leaf.waiting == counted, "a leaf counts {} of {counted} tasks", leaf.waiting);
+        }
+        for (index, queue) in self.shares.queues.iter().enumerate().filter(|_| !self.shares.is_plain()) {
+            let (held, index) = (&queue.account, index as u32);
+            let (tasks, cost) = (tasks.remove(&index).unwrap_or(0), costs.remove(&index).unwrap_or(0));
+            promise!(1, (held.tasks, held.cost) == (tasks, cost), "a queue's books are wrong: {held:?}");
+        }
         Ok(())
     }
 
@@ -126,7 +157,9 @@ impl Scheduler {
                 };
                 let id = GroupId::new(JobId(job), index as u16);
                 let atomic = group.start == Start::Atomic;
-                let closed = |shape: ShapeId| self.shapes.get(shape).window.is_none();
+                let closed = |shape: ShapeId| {
+                    self.shapes.get(shape).window.is_none() && !self.shapes.is_limited(shape)
+                };
                 let roles = group.roles.iter().enumerate().filter(|(_, role)| role.waiting() > 0);
                 let ready: Vec<(u16, u32)> = match (atomic, group.gang) {
                     (true, Some(shape)) if closed(shape) => {

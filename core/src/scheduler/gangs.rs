@@ -37,7 +37,7 @@ impl Scheduler {
         let waiting = group.roles.iter().filter(|role| role.waiting() > 0);
         let key = waiting.map(|role| (Arc::clone(&role.spec), role.waiting())).collect();
         let (tasks, queued) = (group.waiting(), (group.roles[0].order, Entry { group: id, role: 0 }));
-        let leaf = self.jobs.get(id.job().0).expect("a group has a job").leaf;
+        let leaf = self.place_of(id.job());
         let shape = self.shapes.intern(leaf, ShapeKey::Gang(key), &mut self.nodes);
         self.group_mut(id).expect("the caller has seen the group").gang = Some(shape);
         self.shapes.get_mut(shape).references += 1;

@@ -115,6 +115,13 @@ impl Scheduler {
         self.sum_of_units(|kind| self.nodes.open_free(kind))
     }
 
+    /// What everything costs that takes work, full or not.
+    pub(super) fn cost_of_all(&self) -> u128 {
+        let (shares, kinds) = (&self.settings.shares, &self.settings.kinds);
+        let all = (0..kinds.len()).map(|kind| KindId(kind as u16));
+        all.map(|kind| cost(kind, self.nodes.capacity(kind), shares, kinds)).sum()
+    }
+
     fn sum_of_units(&self, of: impl Fn(KindId) -> i128) -> u64 {
         const BASE_UNITS: i128 = 1_000;
         let (shares, kinds) = (&self.settings.shares, &self.settings.kinds);

@@ -11,6 +11,7 @@ use crate::messages::RoleArrival;
 use crate::spec::{ShapeSpec, Standing, Start};
 use crate::time::Span;
 
+use super::account::RunClock;
 use super::job_standing::milliseconds;
 use super::leaf::LeafId;
 use super::order::Order;
@@ -27,6 +28,16 @@ pub(super) struct JobView {
     pub(super) running: u32,
     /// Counts starts over all jobs: who was served last.
     pub(super) served: u64,
+    /// Its run time, where jobs are compared by that.
+    pub(super) clock: Option<Box<JobClock>>,
+}
+
+/// What a job has used of its weight.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct JobClock {
+    pub(super) clock: RunClock,
+    /// What its running tasks cost.
+    pub(super) cost: u128,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,6 +74,8 @@ pub(super) struct RoleView {
     pub(super) queued: u32,
     /// How long a task is expected to run, in milliseconds; 0 if nobody knows.
     pub(super) expected: u32,
+    /// Under which name run times are remembered.
+    pub(super) task_key: Option<Arc<str>>,
     /// How long each task may run, if the role says so.
     pub(super) timeout: Option<Span>,
 }
@@ -79,7 +92,15 @@ impl JobView {
     pub(super) fn new(leaf: LeafId, requestor: Arc<str>, standing: Standing) -> JobView {
         let is_plain = requestor.is_empty() && standing == Standing::default();
         let standing = (!is_plain).then(|| Box::new((requestor, standing)));
-        JobView { groups: Vec::new(), standing, leaf, running: 0, served: 0 }
+        JobView { groups: Vec::new(), standing, leaf, running: 0, served: 0, clock: None }
+    }
+
+    pub(super) fn lifetime(&self) -> Option<Span> {
+        self.standing.as_ref().and_then(|standing| standing.1.lifetime)
+    }
+
+    pub(super) fn band(&self) -> &str {
+        self.standing.as_ref().map_or("", |standing| &standing.1.band)
     }
 
     pub(super) fn priority(&self) -> i32 {
@@ -132,10 +153,10 @@ impl GroupView {
 
 impl RoleView {
     pub(super) fn new(shape: ShapeId, role: RoleArrival, adopted: u32) -> RoleView {
-        let RoleArrival { shape: spec, tasks, timeout, duration, .. } = role;
+        let RoleArrival { shape: spec, tasks, timeout, duration, task_key, .. } = role;
         let (fresh, returned, order) = (adopted.min(tasks), BTreeMap::new(), Order::default());
         let expected = duration.map_or(0, milliseconds);
-        RoleView { shape, order, spec, tasks, fresh, returned, queued: 0, expected, timeout }
+        RoleView { shape, order, spec, tasks, fresh, returned, queued: 0, expected, task_key, timeout }
     }
 
     pub(super) fn waiting(&self) -> u32 {

@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::id::{GroupId, JobId, TaskId};
+use crate::id::{GroupId, JobId, Slot, TaskId};
+use crate::resources::Resources;
 use crate::settings::{JobKey, ShareSettings};
+use crate::shares::ratio::Weight;
 use crate::spec::Standing;
 use crate::time::{Span, Time};
 
 use super::Scheduler;
+use super::account::{Price, RunClock};
 use super::gangs::gang_size;
-use super::groups::{self, JobView};
+use super::groups::{self, JobClock, JobView};
 use super::leaf::LeafId;
+use super::limits::Limits;
 use super::order::Order;
 use super::queue::{Entry, Queued};
 use super::shapes::{Place, ShapeId, ShapeKey, Shapes};
@@ -27,13 +31,19 @@ fn urgency(priority: i32) -> u32 {
 }
 
 /// The place of an entry among all that wait in its leaf.
-pub(super) fn order(settings: &ShareSettings, job: &JobView, entry: Entry, expected: u32) -> Order {
+pub(super) fn order(
+    settings: &ShareSettings,
+    now: Time,
+    job: &JobView,
+    entry: Entry,
+    role: (u32, u128),
+) -> Order {
+    let (expected, cost) = role;
     let urgency = u128::from(urgency(job.priority()));
     match settings.job_key {
         JobKey::Priority => {
             let standing = job.standing.as_deref().map(|(_, standing)| standing);
-            let band = standing.map_or("", |standing| &standing.band);
-            let band = settings.band(band).map_or(0, |band| band as u128);
+            let band = settings.band(job.band()).map_or(0, |band| band as u128);
             let finish_by = standing.and_then(|standing| standing.finish_by).unwrap_or(Time::NEVER);
             Order::by_arrival(band << 96 | urgency << 64 | u128::from(finish_by.0), entry)
         }
@@ -43,19 +53,47 @@ pub(super) fn order(settings: &ShareSettings, job: &JobView, entry: Entry, expec
             // The longest task first.
             last: u64::from(!expected) << 32 | (entry.group.index() as u64) << 16 | u64::from(entry.role),
         },
-        JobKey::RunTime => Order::by_arrival(0, entry),
+        JobKey::RunTime => {
+            let after = job.clock.as_ref().map(|clock| clock.clock.after(now, clock.cost, cost));
+            Order::by_arrival(after.unwrap_or_default().parts(), entry)
+        }
     }
 }
 
 impl Scheduler {
-    /// Enters a job with its first group, and says in which leaf it waits.
-    pub(super) fn enter_job(&mut self, id: JobId, requestor: Arc<str>, standing: Standing) -> LeafId {
-        if let Some(job) = self.jobs.get(id.0) {
-            return job.leaf;
+    /// Enters a job with its first group.
+    pub(super) fn enter_job(&mut self, now: Time, id: JobId, requestor: Arc<str>, standing: Standing) {
+        if self.jobs.get(id.0).is_some() {
+            return;
         }
         let leaf = self.leaf_for(&requestor, &standing);
-        self.jobs.insert(id.0, JobView::new(leaf, requestor, standing));
-        leaf
+        let mut job = JobView::new(leaf, requestor, standing);
+        if self.settings.shares.job_key == JobKey::RunTime {
+            job.clock = Some(self.new_clock(now, leaf, job.band()));
+        }
+        self.jobs.insert(id.0, job);
+    }
+
+    /// A newcomer begins where those are that are served now.
+    fn new_clock(&self, now: Time, leaf: LeafId, band: &str) -> Box<JobClock> {
+        let mut clock = RunClock::new(self.band_weight(band));
+        clock.place(now, self.shares.leaf(leaf).floor.value());
+        Box::new(JobClock { clock, cost: 0 })
+    }
+
+    /// What a band counts for where bands are weights.
+    fn band_weight(&self, band: &str) -> Weight {
+        let shares = &self.settings.shares;
+        let band = shares.band(band).map(|band| shares.bands[band].value);
+        band.and_then(|value| Weight::from_number(value as f64)).unwrap_or(Weight::ONE)
+    }
+
+    /// Where the work of a job waits, and by which lifetime limits tell it apart.
+    pub(super) fn place_of(&self, id: JobId) -> (LeafId, Option<Span>) {
+        let job = self.jobs.get(id.0).expect("the caller has seen the job");
+        let shares = &self.settings.shares;
+        let matters = shares.non_preemptible_factor.is_some() || shares.excess_budget.is_some();
+        (job.leaf, job.lifetime().filter(|_| matters))
     }
 
     fn leaf_for(&mut self, requestor: &str, standing: &Standing) -> LeafId {
@@ -66,7 +104,7 @@ impl Scheduler {
         leaf
     }
 
-    fn leaf_of(&self, id: JobId) -> LeafId {
+    pub(super) fn leaf_of(&self, id: JobId) -> LeafId {
         self.jobs.get(id.0).expect("the caller has seen the job").leaf
     }
 
@@ -80,6 +118,7 @@ impl Scheduler {
     pub(super) fn take_waiting(&mut self, shape: ShapeId, tasks: u64) {
         self.shapes.take_waiting(shape, tasks);
         self.count_waiting(shape, -(tasks as i64));
+        self.limits.stale |= self.limited && self.shares.leaf(self.shapes.get(shape).leaf).waiting == 0;
     }
 
     fn count_waiting(&mut self, id: ShapeId, tasks: i64) {
@@ -89,7 +128,8 @@ impl Scheduler {
         }
         // An atomic group waits as one: its size divides what is counted in tasks.
         let heads = tasks / gang_size(&shape.key) as i64;
-        self.shares.count_waiting(shape.leaf, &shape.total_request(), self.price_of(id), heads, tasks);
+        let (leaf, price) = (shape.leaf, self.price_of(id));
+        self.shares.count_waiting(self.now, leaf, &shape.total_request(), price, (heads, tasks));
     }
 
     /// Counts everything that waits, after the books were opened anew.
@@ -106,13 +146,29 @@ impl Scheduler {
         self.starts += 1;
         let job = self.jobs.get_mut(entry.group.job().0).expect("a group has a job");
         job.served = self.starts;
+        let (leaf, lifetime) = (job.leaf, job.lifetime());
         self.count_running(now, TaskId { group: entry.group, role: entry.role, index: 0 }, i64::from(tasks));
+        if self.limited {
+            self.use_limits(now, leaf, u64::from(tasks));
+            self.draw_for(entry, leaf, tasks, lifetime);
+        }
         if self.grants.is_some() {
             let group = groups::find(&self.jobs, entry.group).expect("what started is there");
             let shape = group.roles[usize::from(entry.role)].shape;
-            let class = usize::from(self.shares.leaf(self.shapes.get(shape).leaf).class);
+            let class = usize::from(self.shares.leaf(leaf).class);
             let units = self.units_of(shape, self.price_of(shape)).max(1) * u64::from(tasks);
             self.grants.iter_mut().for_each(|grants| grants.spend(class, units));
+        }
+    }
+
+    /// The newest attempts of a role draw from the budget of their queue.
+    fn draw_for(&mut self, entry: Entry, leaf: LeafId, tasks: u32, lifetime: Option<Span>) {
+        let group = groups::find(&self.jobs, entry.group).expect("what started is there");
+        let cost = self.price(&group.roles[usize::from(entry.role)].spec.request).cost;
+        let of_role = self.live.of_group(group.live).filter(|live| live.attempt.task.role == entry.role);
+        let slots: Vec<Slot> = of_role.take(tasks as usize).map(|live| live.attempt.slot).collect();
+        for slot in slots {
+            self.draw(leaf, slot, cost, lifetime);
         }
     }
 
@@ -122,20 +178,56 @@ impl Scheduler {
         job.running = (i64::from(job.running) + tasks) as u32;
         let leaf = job.leaf;
         self.charge(now, leaf, task, tasks);
-        if self.settings.shares.job_key == JobKey::LeastRunning {
-            self.order_anew(task.job());
+        match self.settings.shares.job_key {
+            JobKey::Priority => {}
+            JobKey::LeastRunning => self.order_anew(now, task.job()),
+            JobKey::RunTime => {
+                self.charge_job(now, task, tasks);
+                self.order_anew(now, task.job());
+            }
+        }
+        if tasks < 0 && self.limited {
+            self.release_limits(self.shares.leaf(leaf).queue, now);
         }
     }
 
     fn charge(&mut self, now: Time, leaf: LeafId, task: TaskId, tasks: i64) {
         if !self.shares.is_plain() {
+            let firm = self.jobs.get(task.job().0).is_some_and(|job| job.lifetime().is_none());
             let request = self.request_of(task).clone();
-            self.shares.charge(now, leaf, &request, tasks, &self.settings);
+            self.shares.charge(now, leaf, &request, tasks, firm, &self.settings);
         }
     }
 
+    fn charge_job(&mut self, now: Time, task: TaskId, tasks: i64) {
+        let cost = self.price(self.request_of(task)).cost * u128::from(tasks.unsigned_abs());
+        let job = self.jobs.get_mut(task.job().0).expect("a task has a job");
+        let Some(clock) = &mut job.clock else { return };
+        clock.clock.charge(now, clock.cost);
+        match tasks >= 0 {
+            true => {
+                // Whoever is served now is where newcomers begin.
+                let value = clock.clock.value(now, clock.cost);
+                clock.cost += cost;
+                self.shares.leaves[job.leaf.index()].floor.raise(Some(value));
+            }
+            false => clock.cost -= cost,
+        }
+    }
+
+    pub(super) fn price(&self, request: &Resources) -> Price {
+        Price::of(request, &self.settings.shares, &self.settings.kinds)
+    }
+
+    /// Whether the job at the head of a shape has run on since it was queued. Then it takes its place anew.
+    pub(super) fn has_run_on(&mut self, shape: ShapeId, now: Time) -> bool {
+        let Some((before, entry)) = self.shapes.head(shape, &self.jobs) else { return false };
+        self.order_anew(now, entry.group.job());
+        self.shapes.head(shape, &self.jobs).is_none_or(|(after, _)| after != before)
+    }
+
     /// Gives what waits of a job the place that it has by now.
-    fn order_anew(&mut self, id: JobId) {
+    fn order_anew(&mut self, now: Time, id: JobId) {
         let job = self.jobs.get(id.0).expect("the caller has seen the job");
         let mut moved: Vec<(Entry, ShapeId, Order)> = Vec::new();
         for (index, group) in job.groups.iter().enumerate() {
@@ -143,7 +235,8 @@ impl Scheduler {
             for (role, view) in group.roles.iter().enumerate() {
                 let entry = Entry { group: GroupId::new(id, index as u16), role: role as u16 };
                 let shape = if view.queued > 0 { Some(view.shape) } else { group.gang.filter(|_| role == 0) };
-                let order = order(&self.settings.shares, job, entry, view.expected);
+                let cost = self.price(&view.spec.request).cost;
+                let order = order(&self.settings.shares, now, job, entry, (view.expected, cost));
                 moved.extend(shape.filter(|_| order != view.order).map(|shape| (entry, shape, order)));
             }
         }
@@ -163,13 +256,19 @@ impl Scheduler {
         let job = self.jobs.get_mut(id.0).expect("just seen");
         let known = JobView::new(leaf, requestor, standing);
         (job.leaf, job.standing) = (known.leaf, known.standing);
+        let weight = self.band_weight(self.jobs.get(id.0).expect("just seen").band());
+        let job = self.jobs.get_mut(id.0).expect("just seen");
+        if let Some(clock) = &mut job.clock {
+            clock.clock.charge(now, clock.cost);
+            clock.clock.set_weight(weight);
+        }
         if before != leaf {
             for task in self.live_of(id) {
                 self.charge(now, before, task, -1);
                 self.charge(now, leaf, task, 1);
             }
         }
-        self.place_anew(id, true);
+        self.place_anew(now, id, true);
     }
 
     fn live_of(&self, id: JobId) -> Vec<TaskId> {
@@ -180,25 +279,30 @@ impl Scheduler {
     /// The settings share otherwise: every job finds its leaf anew, and everything is looked at.
     pub(super) fn share_anew(&mut self, now: Time) {
         self.shares = Shares::new(&self.settings.shares);
-        self.grants = None;
+        (self.grants, self.limits) = (None, Limits::default());
+        self.limited = Limits::any(&self.settings.shares);
         std::mem::replace(&mut self.shapes, Shapes::new()).dissolve(&mut self.nodes);
         let jobs: Vec<JobId> = self.jobs.iter().map(|(id, _)| JobId(id)).collect();
         for id in jobs {
             let job = self.jobs.get(id.0).expect("just seen");
             let (requestor, standing) = job.standing.as_deref().cloned().unwrap_or_default();
             let leaf = self.leaf_for(&requestor, &standing);
-            self.jobs.get_mut(id.0).expect("just seen").leaf = leaf;
-            self.place_anew(id, false);
+            let by_run_time = self.settings.shares.job_key == JobKey::RunTime;
+            let clock = by_run_time.then(|| self.new_clock(now, leaf, &standing.band));
+            let job = self.jobs.get_mut(id.0).expect("just seen");
+            (job.leaf, job.clock) = (leaf, clock);
+            self.place_anew(now, id, false);
         }
         let live: Vec<TaskId> = self.live.iter().map(|live| live.attempt.task).collect();
         for task in live {
             self.charge(now, self.leaf_of(task.job()), task, 1);
+            self.charge_job(now, task, 1);
         }
     }
 
     /// Puts what waits of a job into the leaf that it belongs to by now, and has it tried at once unless
     /// it still collects. `listed` says whether it is still listed where it was.
-    fn place_anew(&mut self, id: JobId, listed: bool) {
+    fn place_anew(&mut self, now: Time, id: JobId, listed: bool) {
         let groups = self.jobs.get(id.0).map_or(0, |job| job.groups.len());
         for index in 0..groups {
             let group = GroupId::new(id, index as u16);
@@ -211,7 +315,7 @@ impl Scheduler {
                 false => self.group_mut(group).expect("just seen").gang = None,
             }
             for role in 0..self.group(group).map_or(0, |group| group.roles.len()) {
-                self.place_role_anew(Entry { group, role: role as u16 }, listed);
+                self.place_role_anew(now, Entry { group, role: role as u16 }, listed);
             }
             if is_gang {
                 let shape = self.enqueue_gang(group);
@@ -220,19 +324,17 @@ impl Scheduler {
         }
     }
 
-    fn place_role_anew(&mut self, entry: Entry, listed: bool) {
+    fn place_role_anew(&mut self, now: Time, entry: Entry, listed: bool) {
         let role = usize::from(entry.role);
         let view = &self.group(entry.group).expect("the caller has seen the group").roles[role];
         let (old, queued, spec) = (view.shape, view.queued, Arc::clone(&view.spec));
         if listed && queued > 0 {
             self.take_waiting(old, u64::from(queued));
         }
-        let leaf = self.leaf_of(entry.group.job());
-        let shape = self.shapes.intern(leaf, ShapeKey::Task(spec), &mut self.nodes);
+        let place = self.place_of(entry.group.job());
+        let shape = self.shapes.intern(place, ShapeKey::Task(spec), &mut self.nodes);
         self.shapes.get_mut(shape).references += 1;
-        let job = self.jobs.get(entry.group.job().0).expect("a group has a job");
-        let view = &groups::find(&self.jobs, entry.group).expect("just seen").roles[role];
-        let order = order(&self.settings.shares, job, entry, view.expected);
+        let order = self.order_of(now, entry);
         let view = &mut self.group_mut(entry.group).expect("just seen").roles[role];
         (view.shape, view.order) = (shape, order);
         if listed {
@@ -244,6 +346,15 @@ impl Scheduler {
             self.shapes.settle(shape, &self.jobs);
             self.open_unless_collecting(shape);
         }
+    }
+
+    /// The place that a role of a known group has by now.
+    fn order_of(&self, now: Time, entry: Entry) -> Order {
+        let job = self.jobs.get(entry.group.job().0).expect("a group has a job");
+        let group = groups::find(&self.jobs, entry.group).expect("the caller has seen the group");
+        let role = &group.roles[usize::from(entry.role)];
+        let cost = self.price(&role.spec.request).cost;
+        order(&self.settings.shares, now, job, entry, (role.expected, cost))
     }
 
     fn open_unless_collecting(&mut self, shape: ShapeId) {

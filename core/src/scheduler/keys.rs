@@ -6,6 +6,7 @@ use crate::resources::{KindId, Resources};
 use crate::settings::{ShareKey, ShareSettings};
 use crate::shares::flow::FlowValue;
 use crate::shares::ratio::{Fraction, Weight};
+use crate::shares::run_time::{self, VirtualTime};
 use crate::time::Time;
 
 use super::account::Account;
@@ -18,6 +19,7 @@ pub(super) enum Key {
     Arrival(Order),
     Flow(FlowValue, Weight),
     Part(Fraction),
+    RunTime(VirtualTime, Weight),
 }
 
 impl Key {
@@ -28,6 +30,9 @@ impl Key {
                 one.compare(*weight, *other, *other_weight)
             }
             (Key::Part(one), Key::Part(other)) => one.cmp(other),
+            (Key::RunTime(one, weight), Key::RunTime(other, other_weight)) => {
+                run_time::compare((*one, *weight), (*other, *other_weight))
+            }
             _ => unreachable!("keys of one level are of one kind"),
         }
     }
@@ -64,7 +69,7 @@ impl Scales<'_> {
                 let parts = dominant_parts(&usage, self.capacity);
                 Key::Part(Fraction::new(u128::from(parts), u128::from(WHOLE)).over(weight))
             }
-            ShareKey::RunTime => unreachable!("TODO"),
+            ShareKey::RunTime => Key::RunTime(account.clock.after(self.now, account.cost, wish.cost), weight),
         }
     }
 }

@@ -20,6 +20,7 @@ mod groups;
 mod job_standing;
 mod keys;
 mod leaf;
+mod limits;
 mod live;
 mod near;
 mod nodes;
@@ -54,6 +55,7 @@ use crate::mutation::{self, Mutation};
 use crate::outcome::StopCause;
 use crate::resources::Resources;
 use crate::settings::Settings;
+use crate::shares::durations::Durations;
 use crate::spec::{ShapeSpec, Start};
 use crate::time::Time;
 
@@ -61,6 +63,7 @@ pub use check::Startable;
 use credit::Credit;
 use grants::Grants;
 use groups::{GroupView, JobView, RoleView};
+use limits::Limits;
 use live::LiveTable;
 use nodes::Nodes;
 use plan::{Adoption, Turn};
@@ -68,6 +71,9 @@ use questions::Question;
 use queue::Entry;
 use shapes::{Place, ShapeId, ShapeKey, Shapes};
 use shares::Shares;
+
+/// Run times are remembered for at most this many keys.
+const DURATIONS_MAX: usize = 100_000;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Scheduler {
@@ -86,9 +92,15 @@ pub struct Scheduler {
     shares: Shares,
     /// What classes were granted and have not used yet, while a turn goes on.
     grants: Option<Grants>,
+    limits: Limits,
+    /// Whether there are limits at all.
+    limited: bool,
+    durations: Durations,
     /// Counts turns of planning, and starts of tasks.
     rounds: u64,
     starts: u64,
+    /// The time of the turn.
+    now: Time,
 }
 
 impl Scheduler {
@@ -97,8 +109,12 @@ impl Scheduler {
         Scheduler {
             shares: Shares::new(&settings.shares),
             grants: None,
+            limits: Limits::default(),
+            limited: Limits::any(&settings.shares),
+            durations: Durations::new(DURATIONS_MAX),
             rounds: 0,
             starts: 0,
+            now: Time::ZERO,
             settings,
             nodes: Nodes::new(width),
             shapes: Shapes::new(),
@@ -132,11 +148,12 @@ impl Scheduler {
 
     fn new_group(&mut self, now: Time, arrival: GroupArrival, turn: &mut Turn) {
         let id = arrival.group;
-        let leaf = self.enter_job(id.job(), arrival.requestor, arrival.standing);
+        self.enter_job(now, id.job(), arrival.requestor, arrival.standing);
+        let place = self.place_of(id.job());
         let mut roles = Vec::with_capacity(arrival.roles.len());
         for (index, role) in arrival.roles.into_iter().enumerate() {
             let entry = Entry { group: id, role: index as u16 };
-            let shape = self.shapes.intern(leaf, ShapeKey::Task(Arc::clone(&role.shape)), &mut self.nodes);
+            let shape = self.shapes.intern(place, ShapeKey::Task(Arc::clone(&role.shape)), &mut self.nodes);
             self.shapes.get_mut(shape).references += 1;
             let mut adopted = 0;
             for (node, tasks) in role.adopted.iter().copied() {
@@ -144,8 +161,12 @@ impl Scheduler {
                 adopted += tasks;
             }
             let mut view = RoleView::new(shape, role, adopted);
+            if let (0, Some(key)) = (view.expected, &view.task_key) {
+                view.expected = self.durations.mean(key).map_or(0, job_standing::milliseconds);
+            }
             let job = self.jobs.get(id.job().0).expect("the job was entered");
-            view.order = job_standing::order(&self.settings.shares, job, entry, view.expected);
+            let cost = self.price(&view.spec.request).cost;
+            view.order = job_standing::order(&self.settings.shares, now, job, entry, (view.expected, cost));
             roles.push(view);
         }
         let job = self.jobs.get_mut(id.job().0).expect("the job was entered");
@@ -289,6 +310,7 @@ impl Scheduler {
                 self.nodes.update(node, view);
                 self.relieve(node, out);
                 turn.touch(node);
+                turn.capacity_changed = true;
             }
         }
     }
@@ -332,6 +354,7 @@ impl Scheduler {
 
     fn released(&mut self, now: Time, released: Released) {
         let id = released.attempt.task.group;
+        self.remember_duration(now, &released);
         if !self.end_live(now, released.attempt) {
             return;
         }
@@ -342,9 +365,21 @@ impl Scheduler {
         self.drop_group_when_clear(id);
     }
 
+    /// How long a task ran that ended by itself or in time, under the name its role gives.
+    fn remember_duration(&mut self, now: Time, released: &Released) {
+        let Some(live) = self.live.get(released.attempt.slot) else { return };
+        let known = live.attempt == released.attempt && released.outcome.tells_duration();
+        let group = groups::find(&self.jobs, released.attempt.task.group).filter(|_| known);
+        let role = group.map(|group| &group.roles[usize::from(released.attempt.task.role)]);
+        if let Some(key) = role.and_then(|role| role.task_key.as_ref()) {
+            self.durations.record(key, now.since(live.since));
+        }
+    }
+
     /// Takes an attempt out of the view and gives back what it was charged; false if unknown.
     fn end_live(&mut self, now: Time, attempt: Attempt) -> bool {
         let Some(live) = self.live.remove(attempt) else { return false };
+        self.give_back_draw(self.leaf_of(attempt.task.job()), attempt.slot);
         let group =
             groups::find_mut(&mut self.jobs, attempt.task.group).expect("a group outlives its attempts");
         group.live_count -= 1;
@@ -470,6 +505,7 @@ impl Machine for Scheduler {
 
     fn receive(&mut self, now: Time, batch: Vec<SchedulerMessage>, out: &mut Outbox) {
         let mut turn = Turn::new(now, self.settings.limits.placements_per_turn);
+        self.now = now;
         // Grants were counted for what was there: they hold as long as nothing else happens.
         if batch.iter().any(|message| !matches!(message, SchedulerMessage::Committed { .. })) {
             self.grants = None;
@@ -478,6 +514,7 @@ impl Machine for Scheduler {
             self.handle(now, message, &mut turn, out);
         }
         self.close_due_windows(now);
+        self.release_by_time(now);
         self.plan(&mut turn);
         if let Some(plan) = turn.take_plan(&mut self.last_plan) {
             out.cluster.push(ClusterMessage::Commit(plan));
@@ -494,11 +531,12 @@ impl Machine for Scheduler {
     fn wake_at(&self) -> Option<Time> {
         // The rest at once, after everybody else had a turn.
         let more = self.has_more_to_plan() || !self.questions.is_empty();
-        if more { Some(Time::ZERO) } else { self.shapes.next_window_close() }
+        if more { Some(Time::ZERO) } else { self.next_deadline() }
     }
 
     fn next_deadline(&self) -> Option<Time> {
-        self.shapes.next_window_close()
+        let deadlines = [self.shapes.next_window_close(), self.limits.next_wake()];
+        deadlines.into_iter().flatten().min()
     }
 
     fn rebuild(&mut self) {

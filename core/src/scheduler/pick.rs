@@ -181,7 +181,8 @@ impl Scheduler {
                 self.shares.leaves[leaf.index()].exhausted = round.number;
                 continue;
             };
-            let pick = Pick { leaf, offer, order, most: if one_by_one { 1 } else { u32::MAX } };
+            let pick =
+                Pick { leaf, offer, order, most: if one_by_one || self.limited { 1 } else { u32::MAX } };
             if best.is_none() && next.is_none() {
                 return Some(pick);
             }
@@ -195,14 +196,24 @@ impl Scheduler {
         best.map(|(_, pick)| pick)
     }
 
-    /// The first shape of a leaf that can be served now.
+    /// The first shape of a leaf that can be served now. What runs into a limit stands aside, and what
+    /// stands otherwise by now takes its place anew.
     fn offer(&mut self, leaf: LeafId, round: &mut Round) -> Option<(Order, Offer)> {
-        let near = round.near(leaf, &self.nodes, &self.shapes);
-        match (self.shapes.leaf(leaf).first_open(), near) {
-            (Some((order, shape)), near) if near.is_none_or(|near| order <= near.order) => {
-                Some((order, Offer::Open(shape)))
+        loop {
+            let near = round.near(leaf, &self.nodes, &self.shapes);
+            let (order, offer) = match (self.shapes.leaf(leaf).first_open(), near) {
+                (Some((order, shape)), near) if near.is_none_or(|near| order <= near.order) => {
+                    (order, Offer::Open(shape))
+                }
+                (_, near) => near.map(|near| (near.order, Offer::Near(near)))?,
+            };
+            if self.settings.shares.job_key == JobKey::RunTime && self.has_run_on(offer.shape(), round.now) {
+                continue;
             }
-            (_, near) => near.map(|near| (near.order, Offer::Near(near))),
+            match self.limit_on(leaf, offer.shape(), round.now) {
+                None => return Some((order, offer)),
+                Some(limit) => self.stand_aside(leaf, offer.shape(), limit, round.now),
+            }
         }
     }
 

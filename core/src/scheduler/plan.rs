@@ -24,6 +24,8 @@ pub(super) struct Turn {
     pub(super) now: Time,
     /// Nodes that may have gained room.
     touched: Vec<NodeId>,
+    /// Fair shares may be others by now.
+    pub(super) capacity_changed: bool,
     /// The last pending sequence taken in.
     pub(super) seen: Option<u64>,
     adopted: Vec<Adoption>,
@@ -60,6 +62,7 @@ impl Turn {
             now,
             most: most as usize,
             touched: Vec::new(),
+            capacity_changed: false,
             seen: None,
             adopted: Vec::new(),
             parts: Vec::new(),
@@ -124,6 +127,10 @@ impl Scheduler {
     /// something, exhausts a shape or parks one, so the turn ends.
     pub(super) fn plan(&mut self, turn: &mut Turn) {
         self.adopt(turn);
+        if turn.capacity_changed || self.limits.stale {
+            self.limits.stale = false;
+            self.release_all_limits(turn.now);
+        }
         turn.touched.extend(std::mem::take(&mut self.unserved));
         self.rounds += 1;
         let mut round = Round::new(self.rounds, turn.now, std::mem::take(&mut turn.touched));

@@ -13,7 +13,7 @@ use crate::collections::{Deadlines, Paged};
 use crate::id::NodeId;
 use crate::resources::Resources;
 use crate::spec::ShapeSpec;
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 use super::groups::{self, JobView};
 use super::leaf::{Leaf, LeafId};
@@ -39,6 +39,8 @@ pub(super) struct Shape {
     pub(super) key: ShapeKey,
     /// The share in which its tasks wait.
     pub(super) leaf: LeafId,
+    /// The lifetime of its tasks, where limits tell them apart by it.
+    lifetime: Option<Span>,
     /// Its place in the index of the leaf.
     slot: u32,
     /// Roles of this shape, plus atomic groups queued under it.
@@ -63,6 +65,8 @@ pub(super) enum Place {
     Indexed,
     Open,
     Parked,
+    /// Kept by a limit, whatever room there is.
+    Limited,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -70,7 +74,7 @@ pub(super) struct Shapes {
     entries: Vec<Option<Shape>>,
     vacant: Vec<ShapeId>,
     #[serde(skip)]
-    interned: BTreeMap<(LeafId, ShapeKey), ShapeId>,
+    interned: BTreeMap<(LeafId, Option<Span>, ShapeKey), ShapeId>,
     #[serde(skip)]
     leaves: Vec<Leaf>,
     #[serde(skip)]
@@ -104,6 +108,10 @@ impl ShapeKey {
 }
 
 impl Shape {
+    pub(super) fn lifetime(&self) -> Option<Span> {
+        self.lifetime
+    }
+
     /// What the head requests: one task, or a whole atomic group.
     pub(super) fn total_request(&self) -> Cow<'_, Resources> {
         match &self.key {
@@ -157,7 +165,7 @@ impl Shapes {
             let Some(shape) = &mut self.entries[index] else { continue };
             let id = ShapeId(index as u32);
             shape.slot = self.leaves[shape.leaf.index()].admit(id);
-            self.interned.insert((shape.leaf, shape.key.clone()), id);
+            self.interned.insert((shape.leaf, shape.lifetime, shape.key.clone()), id);
             if let Some(window) = shape.window {
                 self.windows.set(index, window.closes);
             }
@@ -198,8 +206,13 @@ impl Shapes {
     }
 
     /// The shape of this key in this leaf; the caller counts its reference.
-    pub(super) fn intern(&mut self, leaf: LeafId, key: ShapeKey, nodes: &mut Nodes) -> ShapeId {
-        let key = (leaf, key);
+    pub(super) fn intern(
+        &mut self,
+        (leaf, lifetime): (LeafId, Option<Span>),
+        key: ShapeKey,
+        nodes: &mut Nodes,
+    ) -> ShapeId {
+        let key = (leaf, lifetime, key);
         if let Some(id) = self.interned.get(&key) {
             return *id;
         }
@@ -208,9 +221,10 @@ impl Shapes {
             ShapeId(self.entries.len() as u32 - 1)
         });
         self.interned.insert(key.clone(), id);
-        let (leaf, key) = key;
+        let (leaf, lifetime, key) = key;
         let shape = Shape {
             leaf,
+            lifetime,
             slot: self.leaves[leaf.index()].admit(id),
             references: 0,
             scopes: key.specs().map(|spec| nodes.intern_scope(spec)).collect(),
@@ -254,7 +268,7 @@ impl Shapes {
             assert_eq!(shape.place, Place::Idle, "nothing waits with an unused shape");
             let shape = self.entries[id.0 as usize].take().expect("checked above");
             self.leaves[shape.leaf.index()].dismiss(shape.slot);
-            self.interned.remove(&(shape.leaf, shape.key));
+            self.interned.remove(&(shape.leaf, shape.lifetime, shape.key));
             self.vacant.push(id);
             shape.scopes.into_iter().for_each(|scope| nodes.scopes.release(scope));
         }
@@ -328,7 +342,7 @@ impl Shapes {
         let shape = self.entries[id.0 as usize].as_ref().expect("a referenced shape is there");
         let leaf = &mut self.leaves[shape.leaf.index()];
         match shape.place {
-            Place::Idle => {}
+            Place::Idle | Place::Limited => {}
             Place::Indexed => leaf.leave(&shape.scopes, shape.order, shape.slot),
             Place::Open => {
                 leaf.close(shape.order, id);
@@ -342,7 +356,7 @@ impl Shapes {
         let shape = self.entries[id.0 as usize].as_ref().expect("a referenced shape is there");
         let leaf = &mut self.leaves[shape.leaf.index()];
         match shape.place {
-            Place::Idle => {}
+            Place::Idle | Place::Limited => {}
             Place::Indexed => leaf.enter(&shape.scopes, shape.order, shape.slot, shape.touch.amounts()),
             Place::Open => {
                 leaf.open(shape.order, id);
@@ -387,6 +401,12 @@ impl Shapes {
     /// Shapes that are open.
     pub(super) fn open(&self) -> Vec<ShapeId> {
         self.leaves.iter().flat_map(Leaf::open_shapes).collect()
+    }
+
+    /// Whether a shape of this id is kept by a limit.
+    pub(super) fn is_limited(&self, id: ShapeId) -> bool {
+        let shape = self.entries.get(id.0 as usize).and_then(Option::as_ref);
+        shape.is_some_and(|shape| shape.place == Place::Limited)
     }
 
     /// Whether a shape of this id waits for room.

@@ -10,10 +10,11 @@ use crate::resources::{KindId, Resources};
 use crate::settings::{Settings, ShareSettings, ShareUnit};
 use crate::shares::ratio::Weight;
 use crate::shares::requestors::RequestorMemo;
+use crate::shares::run_time::Floor;
 use crate::spec::Standing;
 use crate::time::Time;
 
-use super::account::{Account, Price};
+use super::account::{Account, Change, Price, RunClock};
 use super::leaf::LeafId;
 use super::sums::Sums;
 
@@ -35,6 +36,8 @@ pub(super) struct LeafShare {
     pub(super) queue: u32,
     /// Tasks that wait here.
     pub(super) waiting: u64,
+    /// Where jobs are compared by run time: newcomers begin here.
+    pub(super) floor: Floor,
     /// The last round in which nothing more of it could be served.
     #[serde(skip)]
     pub(super) exhausted: u64,
@@ -72,7 +75,11 @@ impl Shares {
     pub(super) fn new(settings: &ShareSettings) -> Shares {
         let classes = settings.classes.as_ref().map_or(1, |classes| classes.percents.classes().len());
         let plain = settings.classes.is_none() && settings.queues.is_empty();
-        let mut shares = Shares { classes: vec![Account::default(); classes], plain, ..Shares::default() };
+        let account = |class| {
+            let weight = class_weight(class, settings).unwrap_or(Weight::ONE);
+            Account { clock: RunClock::new(weight), ..Account::default() }
+        };
+        let mut shares = Shares { classes: (0..classes).map(account).collect(), plain, ..Shares::default() };
         shares.rebuild(settings);
         shares
     }
@@ -139,13 +146,22 @@ impl Shares {
         let level = level.saturating_sub(raised);
         let queue = queue.map(|queue| queue as u32);
         let share = *self.queue_of.entry((class, queue)).or_insert_with(|| {
-            self.queues.push(QueueShare { class, queue, account: Account::default() });
+            let weight = queue.map_or(Weight::ONE, |queue| settings.queues[queue as usize].weight);
+            let account = Account { clock: RunClock::new(weight), ..Account::default() };
+            self.queues.push(QueueShare { class, queue, account });
             self.queues.len() as u32 - 1
         });
         let mut is_new = false;
         let leaf = *self.leaf_of.entry((level, share)).or_insert_with(|| {
             is_new = true;
-            self.leaves.push(LeafShare { level, class, queue: share, waiting: 0, exhausted: 0 });
+            self.leaves.push(LeafShare {
+                level,
+                class,
+                queue: share,
+                waiting: 0,
+                floor: Floor::default(),
+                exhausted: 0,
+            });
             LeafId(self.leaves.len() as u32 - 1)
         });
         if is_new && self.plain {
@@ -164,12 +180,15 @@ impl Shares {
     /// So many heads of this request wait more (or, below zero, less) in a leaf, which are so many tasks.
     pub(super) fn count_waiting(
         &mut self,
+        now: Time,
         id: LeafId,
         request: &Resources,
         price: Price,
-        heads: i64,
-        tasks: i64,
+        (heads, tasks): (i64, i64),
     ) {
+        if tasks > 0 {
+            self.welcome(now, id);
+        }
         let leaf = &mut self.leaves[id.index()];
         let had_some = leaf.waiting > 0;
         leaf.waiting = leaf.waiting.checked_add_signed(tasks).expect("what is taken off was counted");
@@ -189,6 +208,30 @@ impl Shares {
         class.amounts.add(request, heads);
     }
 
+    /// Work comes to a leaf. A share that had none has no claim on the time in which it wanted nothing.
+    fn welcome(&mut self, now: Time, id: LeafId) {
+        let LeafShare { class, queue, waiting, .. } = *self.leaf(id);
+        let account = &self.queues[queue as usize].account;
+        if waiting > 0 || account.tasks > 0 {
+            return;
+        }
+        let others = self.queues.iter().enumerate().filter(|(index, other)| {
+            other.class == class && (other.account.tasks > 0 || self.queue_waits(*index as u32))
+        });
+        let floor = others.map(|(_, other)| other.account.clock.value(now, other.account.cost)).min();
+        let floor = floor.unwrap_or_default();
+        self.queues[queue as usize].account.clock.place(now, floor);
+        let is_idle = |class: usize| {
+            self.classes[class].tasks == 0 && self.waiting.iter().all(|level| level[class].active.is_empty())
+        };
+        if !is_idle(usize::from(class)) {
+            return;
+        }
+        let others = (0..self.classes.len()).filter(|other| !is_idle(*other));
+        let floor = others.map(|other| self.classes[other].clock.value(now, self.classes[other].cost)).min();
+        self.classes[usize::from(class)].clock.place(now, floor.unwrap_or_default());
+    }
+
     /// So many tasks of a leaf start (or, below zero, end).
     pub(super) fn charge(
         &mut self,
@@ -196,16 +239,32 @@ impl Shares {
         leaf: LeafId,
         request: &Resources,
         tasks: i64,
+        firm: bool,
         settings: &Settings,
     ) {
-        if self.plain {
-            return;
-        }
         let price = Price::of(request, &settings.shares, &settings.kinds);
         let LeafShare { class, queue, .. } = *self.leaf(leaf);
-        self.classes[usize::from(class)].change(now, request, price, tasks, &settings.shares);
-        let queue = &mut self.queues[queue as usize];
-        queue.account.change(now, request, price, tasks, &settings.shares);
+        let change = Change { now, request, price, tasks, firm };
+        let half_time = settings.shares.half_time;
+        self.classes[usize::from(class)].change(change, half_time);
+        self.queues[queue as usize].account.change(change, half_time);
+    }
+
+    /// A queue over all classes in which it has a share.
+    pub(super) fn whole_queue(&self, queue: Option<u32>) -> Account {
+        let mut whole = Account::default();
+        for class in 0..self.classes.len() {
+            let share = self.queue_of.get(&(class as u16, queue));
+            share.into_iter().for_each(|share| whole.usage.join(&self.queues[*share as usize].account.usage));
+        }
+        whole
+    }
+
+    /// Whether anything waits in a queue share, at any level.
+    pub(super) fn queue_waits(&self, queue: u32) -> bool {
+        let levels = 0..self.waiting.len() as u16;
+        let leaves = levels.filter_map(|level| self.leaf_of.get(&(level, queue)));
+        leaves.into_iter().any(|leaf| self.leaf(*leaf).waiting > 0)
     }
 }
 

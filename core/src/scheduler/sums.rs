@@ -24,6 +24,14 @@ impl Sums {
         }
     }
 
+    /// Adds other sums.
+    pub(super) fn join(&mut self, other: &Sums) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|(sum, other)| *sum += other);
+    }
+
     /// The kinds of which there is something.
     pub(super) fn iter(&self) -> impl Iterator<Item = (KindId, i128)> + '_ {
         let sums = self.0.iter().enumerate().filter(|(_, sum)| **sum != 0);

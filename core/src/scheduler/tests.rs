@@ -109,9 +109,13 @@ fn group(job: u64) -> GroupId {
     GroupId::new(JobId(job), 0)
 }
 
-fn role(request: Resources, tasks: u32) -> RoleArrival {
-    let shape = Arc::new(ShapeSpec { request, ..ShapeSpec::default() });
+fn role_of(shape: ShapeSpec, tasks: u32) -> RoleArrival {
+    let shape = Arc::new(shape);
     RoleArrival { shape, tasks, duration: None, task_key: None, timeout: None, adopted: Vec::new() }
+}
+
+fn role(request: Resources, tasks: u32) -> RoleArrival {
+    role_of(ShapeSpec { request, ..ShapeSpec::default() }, tasks)
 }
 
 fn arrival(job: u64, start: Start, roles: Vec<RoleArrival>) -> GroupArrival {

@@ -159,7 +159,7 @@ impl RawShares {
         override_with(&mut self.rates, &over.rates);
     }
 
-    pub(super) fn validate(&self, kinds: &Kinds, log: &FaultLog) -> ShareSettings {
+    pub fn validate(&self, kinds: &Kinds, log: &FaultLog) -> ShareSettings {
         let classes = self.classes(kinds, log);
         let queues = self.queues(classes.as_ref(), kinds, log);
         let queue_key = self.queue_key.unwrap_or_default();

@@ -50,6 +50,11 @@ impl FlowValue {
         )
     }
 
+    /// In whole units of usage, rounded up.
+    pub fn whole(self) -> u128 {
+        self.0.div_ceil(1 << POINT)
+    }
+
     /// For figures shown to people.
     pub fn as_number(self) -> f64 {
         self.0 as f64 / (1_u64 << POINT) as f64

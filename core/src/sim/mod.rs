@@ -6,6 +6,7 @@ mod faults;
 mod links;
 mod oracle;
 mod run;
+mod standings;
 #[cfg(test)]
 mod teeth;
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::spec::{GroupSpec, HostPort, JobSpec, NodeSpec, RoleSpec, Rules, Shape
 use crate::time::Span;
 
 use super::executor::{Behaviour, Course};
+use super::standings;
 
 pub(super) const CPU: KindId = KindId(1);
 pub(super) const MEMORY: KindId = KindId(2);
@@ -38,7 +39,7 @@ pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
     // A few tasks a turn in one world of three: what a turn leaves over is as good as what it does.
     let placements_per_turn = if rng.u32(0..3) == 0 { rng.u64(1..4) } else { 1_000 };
     let limits = Limits { placements_per_turn, ..Settings::default().limits };
-    Settings { version, window, deadlines, limits, ..Settings::default() }
+    Settings { version, window, deadlines, limits, shares: standings::shares(rng), ..Settings::default() }
 }
 
 pub(super) fn capacity(rng: &mut Rng) -> Resources {
@@ -113,7 +114,9 @@ pub(super) fn job(rng: &mut Rng, number: u64) -> JobSpec {
         GroupSpec { name: format!("g{index}"), start, roles }
     });
     let groups = groups.collect();
-    JobSpec { name: format!("j{number}"), groups, ..JobSpec::default() }
+    let mut job = JobSpec { name: format!("j{number}"), groups, ..JobSpec::default() };
+    standings::stand(rng, &mut job);
+    job
 }
 
 fn exit(rng: &mut Rng) -> Exit {
