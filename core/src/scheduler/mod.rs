@@ -13,6 +13,7 @@
 mod account;
 mod change_log;
 mod check;
+mod check_choice;
 mod counts;
 mod credit;
 mod explain;

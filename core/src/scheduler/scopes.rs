@@ -67,6 +67,10 @@ impl Scopes {
         self.views.rebuild();
     }
 
+    pub(super) fn memories(&self) -> &Memories {
+        &self.memories
+    }
+
     /// The node is new, is gone, or other facts are known of it.
     pub(super) fn judge(&mut self, node: NodeId, entry: Option<&NodeEntry>) {
         self.realms.judge(node, entry);

@@ -293,7 +293,7 @@ impl Views {
         index.asked = self.asked;
         let (tree, grown) = index.catch_up(&view.key, memory, from);
         let answer = question(tree);
-        self.indexed = self.indexed.strict_add_signed(grown);
+        self.indexed = self.indexed.checked_add_signed(grown).expect("what is taken off was counted");
         if self.indexed > INDEXED_MAX {
             self.make_room();
         }
