@@ -176,7 +176,7 @@ impl Shapes {
     /// Lets go of every shape and of the scopes they hold.
     pub(super) fn dissolve(self, nodes: &mut Nodes) {
         for shape in self.entries.into_iter().flatten() {
-            shape.scopes.into_iter().for_each(|scope| nodes.scopes.release(scope));
+            release_scopes(&shape.key, shape.scopes, nodes);
         }
     }
 

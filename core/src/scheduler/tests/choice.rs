@@ -8,7 +8,7 @@ use crate::spec::{NodeChoice, NodeFacts};
 const GPU: KindId = KindId(3);
 
 fn shaped(job: u64, tasks: u32, shape: ShapeSpec) -> SchedulerMessage {
-    let role = RoleArrival { shape: Arc::new(shape), tasks, adopted: Vec::new() };
+    let role = RoleArrival { shape: Arc::new(shape), ..role(Resources::new(), tasks) };
     SchedulerMessage::NewGroups(vec![independent(job, vec![role])])
 }
 
@@ -179,6 +179,6 @@ fn nothing_is_remembered_of_what_was_not_placed() {
     let mut bench = Bench::new();
     bench.add_nodes(SLOT, &[1, 2]);
     let shape = Arc::new(from_snapshot("mine"));
-    bench.hear(vec![gang(1, vec![RoleArrival { shape, tasks: 4, adopted: Vec::new() }])]);
+    bench.hear(vec![gang(1, vec![RoleArrival { shape, ..role(Resources::new(), 4) }])]);
     assert!(bench.scheduler.nodes.iter().all(|(_, node)| node.snapshot.is_none()));
 }
