@@ -94,8 +94,8 @@ fn in_zones<'a>(zones: impl Iterator<Item = (&'a str, i64)>) -> Vec<NodeNews> {
     let one = |(id, (zone, cpu)): (u32, (&str, i64))| {
         let labels = [("zone".to_owned(), zone.to_owned())].into();
         let facts = Arc::new(NodeFacts { name: format!("n{id}"), labels, ..NodeFacts::default() });
-        let view = NodeView { version: 1, facts, capacity: Resources::of(CPU, cpu), open: true };
-        NodeNews { node: NodeId(id), view: Some(view) }
+        let news = node(id, Resources::of(CPU, cpu));
+        NodeNews { view: news.view.map(|view| NodeView { facts, ..view }), ..news }
     };
     (0..).zip(zones).map(one).collect()
 }
