@@ -9,7 +9,8 @@ use plimsoll_core::quantity::QuantityError;
 use plimsoll_core::resources::Resources;
 use plimsoll_core::settings::Settings;
 use plimsoll_core::spec::{
-    self, Availability, Condition, HostPort, Invalid, Platform, Problem, Rules, ShapeSpec, Standing, Start,
+    self, Availability, Condition, HostPort, Invalid, NodeChoice, Platform, Problem, Rules, ShapeSpec,
+    Standing, Start,
 };
 use plimsoll_core::time::{Span, Time};
 
@@ -104,6 +105,10 @@ pub struct RoleSpec {
     pub max_per_node: u32,
     /// Each task takes its whole node.
     pub exclusive: bool,
+    /// Which of the nodes with room a task gets; as the settings say if it is not said here.
+    pub placement: Option<NodeChoice>,
+    /// What the tasks start from. A node on which the task before started from the same is preferred.
+    pub snapshot: Option<String>,
 }
 
 impl JobSpec {
@@ -339,6 +344,20 @@ impl RoleSpec {
         self
     }
 
+    /// Says which of the nodes with room a task gets, whatever the settings say.
+    #[must_use]
+    pub fn placement(mut self, placement: NodeChoice) -> RoleSpec {
+        self.placement = Some(placement);
+        self
+    }
+
+    /// Says what the tasks start from: they go to nodes that have it already where those have room.
+    #[must_use]
+    pub fn snapshot(mut self, snapshot: impl Into<String>) -> RoleSpec {
+        self.snapshot = Some(snapshot.into());
+        self
+    }
+
     fn rules(&self, field: &str) -> Result<Rules, Invalid> {
         let constraint = |(index, text): (usize, &String)| {
             Constraint::parse(text).map_err(|error| {
@@ -370,6 +389,8 @@ impl RoleSpec {
                 ports: parsed(field, "ports", &self.ports, HostPort::parse, &Problem::NoPort)?,
                 max_per_node: self.max_per_node,
                 exclusive: self.exclusive,
+                placement: self.placement,
+                snapshot: self.snapshot.as_deref().map(Arc::from),
             }),
 
             duration: optional_span(field, "duration", self.duration)?,

@@ -5,6 +5,7 @@ mod fields_of_later;
 
 use std::path::Path;
 
+use plimsoll::core::spec::NodeChoice;
 use plimsoll::{Config, InputError};
 use proptest::prelude::*;
 
@@ -35,6 +36,16 @@ fn every_preset_loads_with_its_window() {
         assert_eq!(found, (window, cap, adaptive), "{name}");
         assert_eq!(config.name(), name);
     }
+}
+
+#[test]
+fn every_preset_says_how_nodes_are_chosen() {
+    for name in Config::presets() {
+        let packs = Config::preset(name).expect("a preset").settings().placement == NodeChoice::Pack;
+        assert_eq!(packs, name == "armada", "{name}");
+    }
+    let found = messages(Config::from_toml("placement = \"packed\"").expect_err("bad"));
+    assert_eq!(found, ["placement: expected one of `spread` or `pack`, found \"packed\""]);
 }
 
 #[test]

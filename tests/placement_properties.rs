@@ -9,12 +9,14 @@ use plimsoll::core::plan::{self, PlanReport, Scenario, ScenarioJob};
 use plimsoll::core::quantity::Unit;
 use plimsoll::core::resources::{KindId, Resources};
 use plimsoll::core::spec::{
-    Availability, Filter, GroupSpec, HostPort, JobSpec, NodeSpec, RoleSpec, Rules, ShapeSpec, Start,
+    Availability, Filter, GroupSpec, HostPort, JobSpec, NodeChoice, NodeSpec, RoleSpec, Rules, ShapeSpec,
+    Start,
 };
 use plimsoll::core::time::Time;
 use proptest::prelude::*;
 
 const CPU: KindId = KindId(1);
+const GPU: KindId = KindId(3);
 
 #[derive(Clone, Debug)]
 struct NodeSketch {
@@ -160,6 +162,123 @@ proptest! {
             let changed = run_with_filler(nodes, jobs(held.values().sum()), &held);
             prop_assert_eq!(by_node(&changed, "wanted").len(), 1, "{} / {:?}", &waits.sentence, changed.waiting);
         }
+    }
+}
+
+/// CPUs and GPUs of a node.
+fn machine() -> impl Strategy<Value = (i64, i64)> {
+    (0..6i64, prop_oneof![Just(0i64), Just(0), 1..4i64])
+}
+
+fn machines(sketches: &[(i64, i64)]) -> Vec<NodeSpec> {
+    let one = |(index, (cpu, gpus)): (usize, &(i64, i64))| {
+        let mut capacity = Resources::of(CPU, *cpu);
+        capacity.set(GPU, *gpus);
+        NodeSpec::new(format!("n{index}"), capacity)
+    };
+    sketches.iter().enumerate().map(one).collect()
+}
+
+fn packed(cpu: i64, gpus: i64) -> ShapeSpec {
+    let mut request = Resources::of(CPU, cpu);
+    request.set(GPU, gpus);
+    ShapeSpec { request, placement: Some(NodeChoice::Pack), ..ShapeSpec::default() }
+}
+
+proptest! {
+    /// Goal: packing does not depend on the order in which nodes are listed, names apart where two have the
+    /// same left. Method: some packed jobs, and the same with the nodes in another order; as many tasks are
+    /// placed, and the nodes have as much left.
+    #[test]
+    fn packing_does_not_depend_on_the_order_of_nodes(
+        sketches in prop::collection::vec(machine(), 1..10),
+        jobs in prop::collection::vec((1..3i64, 0..2i64, 1..6u32), 1..4),
+        turn in 0..10usize,
+    ) {
+        let jobs = || -> Vec<ScenarioJob> {
+            let one = |(index, (cpu, gpus, tasks)): (usize, &(i64, i64, u32))| {
+                job(&format!("j{index}"), packed(*cpu, *gpus), *tasks)
+            };
+            jobs.iter().enumerate().map(one).collect()
+        };
+        let nodes = machines(&sketches);
+        let mut turned = nodes.clone();
+        let by = turn % nodes.len();
+        turned.rotate_left(by);
+        let left = |nodes: &[NodeSpec], report: &PlanReport| {
+            let mut left: BTreeMap<String, Resources> =
+                nodes.iter().map(|node| (node.facts.name.clone(), node.capacity.clone())).collect();
+            for decision in &report.decisions {
+                let number: usize = decision.job[1..].parse().expect("a number");
+                *left.get_mut(&decision.node).expect("a node") -= &jobs()[number].spec.groups[0].roles[0].shape.request;
+            }
+            let mut left: Vec<Resources> = left.into_values().collect();
+            left.sort();
+            left
+        };
+        let (first, second) = (run(nodes.clone(), jobs()), run(turned.clone(), jobs()));
+        prop_assert_eq!(first.decisions.len(), second.decisions.len());
+        prop_assert_eq!(left(&nodes, &first), left(&turned, &second));
+    }
+
+    /// Goal: work that asks for no GPU goes to a node that has one only when nothing else has room. Method:
+    /// packed tasks of one CPU; if a node with GPUs has one of them, every node without is full.
+    #[test]
+    fn nodes_with_gpus_are_the_last_resort(
+        sketches in prop::collection::vec(machine(), 1..10),
+        tasks in 1..30u32,
+    ) {
+        let report = run(machines(&sketches), vec![job("j", packed(1, 0), tasks)]);
+        let counts = by_node(&report, "j");
+        let count = |index: usize| i64::from(counts.get(&format!("n{index}")).copied().unwrap_or(0));
+        let places: i64 = sketches.iter().map(|(cpu, _)| cpu).sum();
+        prop_assert_eq!(report.decisions.len() as i64, places.min(i64::from(tasks)));
+        let uses_gpus = (0..sketches.len()).any(|index| sketches[index].1 > 0 && count(index) > 0);
+        for (index, (cpu, _)) in sketches.iter().enumerate().filter(|(_, (_, gpus))| *gpus == 0) {
+            prop_assert!(!uses_gpus || count(index) == *cpu, "n{} has room: {:?}", index, counts);
+        }
+    }
+
+    /// Goal: a task with a snapshot goes to a node that has it, if one has room. Method: tasks that run
+    /// already leave two snapshots on some nodes; one task more starts from the first of them.
+    #[test]
+    fn a_warm_node_with_room_is_taken(
+        nodes in prop::collection::vec((1..4i64, prop::option::of(0..2u8)), 1..10),
+        packs in any::<bool>(),
+    ) {
+        let placement = Some(if packs { NodeChoice::Pack } else { NodeChoice::Spread });
+        let shape = |snapshot: u8| ShapeSpec {
+            request: Resources::of(CPU, 1),
+            snapshot: Some(snapshot.to_string().into()),
+            placement,
+            ..ShapeSpec::default()
+        };
+        let holders = |snapshot: u8| nodes.iter().filter(|(_, one)| *one == Some(snapshot)).count() as u32;
+        let old = (0..2u8).filter(|snapshot| holders(*snapshot) > 0);
+        let old: Vec<u8> = old.collect();
+        let mut jobs: Vec<ScenarioJob> =
+            old.iter().map(|snapshot| job(&format!("old{snapshot}"), shape(*snapshot), holders(*snapshot))).collect();
+        jobs.push(job("new", shape(0), 1));
+        let running = nodes.iter().enumerate().filter_map(|(node, (_, snapshot))| {
+            let position = old.iter().position(|one| Some(*one) == *snapshot)?;
+            let (node, started) = (Some(node), Time::ZERO);
+            Some(plan::RunningTasks { job: position, group: 0, role: 0, count: 1, node, started })
+        });
+        let running = running.collect();
+        let specs = nodes.iter().enumerate().map(|(index, (cpu, _))| {
+            NodeSpec::new(format!("n{index}"), Resources::of(CPU, *cpu))
+        });
+        let scenario = Scenario { nodes: specs.collect(), jobs, running, ..Scenario::default() };
+        let report = plan::run(&scenario).expect("a good scenario");
+        let room = |index: usize| nodes[index].0 - i64::from(nodes[index].1.is_some());
+        let rank = |index: usize| match nodes[index].1 {
+            Some(0) => 0,
+            None => 1,
+            Some(_) => 2,
+        };
+        let best = (0..nodes.len()).filter(|index| room(*index) > 0).map(rank).min();
+        let found = report.decisions.first().map(|one| rank(one.node[1..].parse().expect("a number")));
+        prop_assert_eq!(found, best);
     }
 }
 

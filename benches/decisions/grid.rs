@@ -13,7 +13,7 @@ use plimsoll_core::messages::{
 use plimsoll_core::outcome::Exit;
 use plimsoll_core::resources::Resources;
 use plimsoll_core::settings::Settings;
-use plimsoll_core::spec::{ShapeSpec, Standing, Start};
+use plimsoll_core::spec::{NodeChoice, ShapeSpec, Standing, Start};
 use plimsoll_core::time::{Span, Time};
 
 use crate::baseline::Baseline;
@@ -189,6 +189,7 @@ pub fn table(options: Options, baselines: &[Baseline]) -> Table {
         "first sight",
         "warm, room left",
         "warm, after releases",
+        "packed, after releases",
         "deciding and booking",
         "scan",
         "times scan",
@@ -204,8 +205,10 @@ pub fn table(options: Options, baselines: &[Baseline]) -> Table {
         let mut rows: Vec<((u32, u32), Costs)> = Vec::new();
         for size in grid {
             let costs = measure(&settings, *size, options);
+            let packing = Settings { placement: NodeChoice::Pack, ..(*settings).clone() };
+            let packed = measure(&Arc::new(packing), *size, options).after_releases;
             let baseline = baselines.iter().find(|one| one.nodes == size.0).expect("one for each size");
-            table.row(row(*size, window, costs, baseline));
+            table.row(row(*size, window, costs, packed, baseline));
             rows.push((*size, costs));
         }
         table.note(growth(window, &rows));
@@ -216,7 +219,13 @@ pub fn table(options: Options, baselines: &[Baseline]) -> Table {
     table
 }
 
-fn row((nodes, tasks): (u32, u32), window: &str, costs: Costs, baseline: &Baseline) -> Vec<Value> {
+fn row(
+    (nodes, tasks): (u32, u32),
+    window: &str,
+    costs: Costs,
+    packed: f64,
+    baseline: &Baseline,
+) -> Vec<Value> {
     vec![
         Value::count(nodes),
         Value::count(tasks),
@@ -224,6 +233,7 @@ fn row((nodes, tasks): (u32, u32), window: &str, costs: Costs, baseline: &Baseli
         Value::Number(per_second(costs.first), 0),
         Value::Number(per_second(costs.second), 0),
         Value::Number(per_second(costs.after_releases), 0),
+        Value::Number(per_second(packed), 0),
         Value::Number(per_second(costs.booked), 0),
         Value::Number(per_second(baseline.scan), 0),
         Value::Number(baseline.scan / costs.after_releases, 1),

@@ -52,6 +52,7 @@ fn show(settings: &Value, name: &str) -> String {
     match value {
         Value::Array(items) if items.is_empty() => "none".into(),
         Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+        Value::String(text) => text.clone(),
         Value::Number(number) => number.as_f64().map_or(number.to_string(), |number| number.to_string()),
         other => other.to_string(),
     }

@@ -53,6 +53,22 @@ fn empty_jobs() {
     assert_eq!((nothing[0].field.as_str(), nothing[0].kind), ("jobs[1].groups", FaultKind::Missing));
 }
 
+/// Goal: how nodes are chosen is one of two words, and a snapshot is a text. Method: other words and other
+/// types.
+#[test]
+fn choices_of_nodes() {
+    let (range, role) = (FaultKind::OutOfRange, "jobs[0].groups[0].roles[0]");
+    let place = |name: &str| (format!("/jobs/0/groups/0/roles/0/{name}"), format!("{role}.{name}"));
+    let (placement, snapshot) = (place("placement"), place("snapshot"));
+    check(&[
+        (&placement.0, json!("packed"), &placement.1, range, "\"packed\""),
+        (&placement.0, json!(true), &placement.1, FaultKind::WrongType, "true"),
+        (&snapshot.0, json!(""), &snapshot.1, range, "\"\""),
+        (&snapshot.0, json!(false), &snapshot.1, FaultKind::WrongType, "false"),
+        ("/settings/placement", json!("tight"), "settings.placement", range, "\"tight\""),
+    ]);
+}
+
 /// Goal: a name stands for one thing. Method: each kind of name twice, also across counted nodes and
 /// submitted jobs.
 #[test]

@@ -56,6 +56,11 @@ impl<K: Copy + Ord> FitTree<K> {
         (self.keys[1] != self.absent).then_some(self.keys[1])
     }
 
+    /// The largest of each component over all entries; `None` if there are none.
+    pub fn largest(&self) -> Option<&[i64]> {
+        self.min_key().map(|_| &self.vectors[self.width..][..self.width])
+    }
+
     /// The entry with the smallest key of all, whatever its vector.
     pub fn min_index(&self) -> Option<usize> {
         self.min_key()?;

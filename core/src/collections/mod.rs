@@ -4,8 +4,10 @@ mod deadlines;
 mod fit_tree;
 mod links;
 mod paged;
+mod rank_tree;
 
 pub use deadlines::Deadlines;
 pub use fit_tree::FitTree;
 pub use links::{Chain, Links};
 pub use paged::Paged;
+pub use rank_tree::RankTree;

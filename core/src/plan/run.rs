@@ -10,7 +10,7 @@ use crate::machine::{Broken, Machine};
 use crate::messages::{Answer, ClusterMessage, HostMessage, JobEvent, JobMessage, Refusal};
 use crate::outcome::{Exit, Outcome, Phase, StopCause};
 use crate::sim::{Batch, Behaviour, Course, Party, World};
-use crate::spec::{JobSpec, Liveness, NodePatch};
+use crate::spec::{JobSpec, Liveness, NodeChoice, NodePatch};
 use crate::time::{Span, Time};
 
 use super::lay::{Laid, lay};
@@ -259,10 +259,19 @@ impl<'a> DryRun<'a> {
     fn why(&self, attempt: Attempt) -> &'static str {
         let spec = &self.jobs[attempt.task.job().0 as usize - 1];
         let shape = &spec.groups[attempt.task.group.index()].roles[usize::from(attempt.task.role)].shape;
-        match (&shape.rules.node, &shape.service) {
-            (Some(_), _) => "the node it is for",
-            (None, Some(_)) => "fewest tasks of the service among the nodes with room",
-            (None, None) => "fewest tasks among the nodes with room",
+        let packs = shape.placement.unwrap_or(self.scenario.settings.placement) == NodeChoice::Pack;
+        match (&shape.rules.node, &shape.snapshot, &shape.service) {
+            (Some(_), ..) => "the node it is for",
+            (None, Some(_), _) if packs => "warm for its snapshot, else new, else the fullest with room",
+            (None, Some(_), _) => {
+                "warm for its snapshot, else new, else fewest tasks among the nodes with room"
+            }
+            (None, None, Some(_)) if packs && !shape.spread.is_empty() => {
+                "the fullest with room in the branch with the fewest tasks of the service"
+            }
+            (None, None, _) if packs => "the fullest of the nodes with room",
+            (None, None, Some(_)) => "fewest tasks of the service among the nodes with room",
+            (None, None, None) => "fewest tasks among the nodes with room",
         }
     }
 

@@ -29,6 +29,7 @@ impl Scheduler {
         promise!(4, self.nodes.standings_are_true(), "nodes are filed under a standing they do not have");
         self.check_queues()?;
         self.check_shares()?;
+        self.check_choices()?;
         self.check_nothing_fits()
     }
 

@@ -11,7 +11,8 @@ use crate::collections::FitTree;
 
 use super::nodes::NodeEntry;
 use super::order::Order;
-use super::scopes::{EVERYWHERE, ScopeId};
+use super::realms::{ALL, RealmId};
+use super::scopes::ScopeId;
 use super::shapes::ShapeId;
 
 /// A share that holds waiting work itself: a queue of a class, at one level of strict bands.
@@ -32,8 +33,8 @@ pub(super) struct Leaf {
     /// Waiting shapes by order, with the negative of the room that matters to them: so "fits into what
     /// is free" is the tree's question with both sides negated.
     index: FitTree<Order>,
-    /// Waiting shapes that not every node will do for, by scope and order.
-    scoped: BTreeMap<ScopeId, BTreeSet<(Order, ShapeId)>>,
+    /// Waiting shapes that not every node will do for, by realm and order.
+    scoped: BTreeMap<RealmId, BTreeSet<(Order, ShapeId)>>,
     open: BTreeSet<(Order, ShapeId)>,
 }
 
@@ -63,15 +64,15 @@ impl Leaf {
         self.vacant.push(slot as usize);
     }
 
-    /// Enters a shape under each of its scopes.
+    /// Enters a shape under the realm of each of its scopes.
     pub(super) fn enter(&mut self, scopes: &[ScopeId], order: Order, slot: u32, touch: &[i64]) {
         let shape = self.slots[slot as usize].expect("who enters was admitted");
         for scope in scopes {
-            if *scope == EVERYWHERE {
+            if scope.realm == ALL {
                 let room: SmallVec<[i64; 8]> = touch.iter().map(|amount| -amount).collect();
                 self.index.set(slot as usize, order, &room);
             } else {
-                self.scoped.entry(*scope).or_default().insert((order, shape));
+                self.scoped.entry(scope.realm).or_default().insert((order, shape));
             }
         }
     }
@@ -79,15 +80,15 @@ impl Leaf {
     pub(super) fn leave(&mut self, scopes: &[ScopeId], order: Order, slot: u32) {
         let shape = self.slots[slot as usize].expect("who leaves was admitted");
         for scope in scopes {
-            if *scope == EVERYWHERE {
+            if scope.realm == ALL {
                 self.index.remove(slot as usize);
                 continue;
             }
-            // A gang may have several roles of one scope; it is listed there once.
-            if let Some(waiting) = self.scoped.get_mut(scope) {
+            // A gang may have several roles of one realm; it is listed there once.
+            if let Some(waiting) = self.scoped.get_mut(&scope.realm) {
                 waiting.remove(&(order, shape));
                 if waiting.is_empty() {
-                    self.scoped.remove(scope);
+                    self.scoped.remove(&scope.realm);
                 }
             }
         }
@@ -114,9 +115,9 @@ impl Leaf {
         !self.scoped.is_empty()
     }
 
-    /// Shapes of this scope that wait for room, in order.
-    pub(super) fn of_scope(&self, scope: ScopeId) -> Option<&BTreeSet<(Order, ShapeId)>> {
-        self.scoped.get(&scope)
+    /// Shapes of this realm that wait for room, in order.
+    pub(super) fn of_realm(&self, realm: RealmId) -> Option<&BTreeSet<(Order, ShapeId)>> {
+        self.scoped.get(&realm)
     }
 
     /// The first shape that any node will do for, among those that `admitted` takes and for which the

@@ -6,11 +6,14 @@
 //! at nodes that just gained room, and at nothing else.
 //!
 //! The policy is the plainest that is fair: first come, first served; what does not fit is skipped.
-//! Each task goes to a node that its rules allow and that has room: the one with the fewest tasks of its
-//! service, in the branch that has the fewest, then the one with the fewest tasks.
+//! Each task goes to a node that its rules allow and that has room. Spread, that is the one with the fewest
+//! tasks of its service, in the branch that has the fewest, then the one with the fewest tasks; packed, the
+//! one that has the least left of what is scarce. A node that is warm for a task goes before others.
 
 mod account;
+mod change_log;
 mod check;
+mod check_choice;
 mod counts;
 mod credit;
 mod explain;
@@ -22,6 +25,7 @@ mod keys;
 mod leaf;
 mod limits;
 mod live;
+mod memories;
 mod near;
 mod nodes;
 mod obstacles;
@@ -31,12 +35,15 @@ mod pick;
 mod plan;
 mod questions;
 mod queue;
+mod realms;
+mod row;
 mod scopes;
 mod shapes;
 mod shares;
 mod spread;
 mod standings;
 mod sums;
+mod views;
 mod windows;
 
 use std::collections::VecDeque;
@@ -105,7 +112,7 @@ pub struct Scheduler {
 
 impl Scheduler {
     pub fn new(settings: Arc<Settings>) -> Scheduler {
-        let width = settings.kinds.len();
+        let (width, choice) = (settings.kinds.len(), settings.placement);
         Scheduler {
             shares: Shares::new(&settings.shares),
             grants: None,
@@ -116,7 +123,7 @@ impl Scheduler {
             starts: 0,
             now: Time::ZERO,
             settings,
-            nodes: Nodes::new(width),
+            nodes: Nodes::new(width, choice),
             shapes: Shapes::new(),
             jobs: Paged::default(),
             live: LiveTable::default(),
@@ -451,7 +458,12 @@ impl Scheduler {
     fn change_settings(&mut self, now: Time, settings: Arc<Settings>) {
         let widened = settings.kinds.len() != self.settings.kinds.len();
         let shared_otherwise = settings.shares != self.settings.shares;
+        let chosen_otherwise = settings.placement != self.settings.placement;
         self.settings = settings;
+        if chosen_otherwise {
+            self.nodes.scopes.prefer(self.settings.placement);
+            self.shapes.rescope(&mut self.nodes);
+        }
         if widened {
             self.rebuild();
         }

@@ -2,6 +2,7 @@
 //! the index that finds the node with the fewest tasks among those with room.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,7 @@ use crate::collections::{Chain, FitTree};
 use crate::id::{NodeId, Slot};
 use crate::messages::NodeView;
 use crate::resources::{KindId, Resources};
-use crate::spec::{Company, ShapeSpec};
+use crate::spec::{Company, NodeChoice, ShapeSpec};
 
 use super::live::LiveTable;
 use super::scopes::{EVERYWHERE, ScopeId, Scopes};
@@ -40,6 +41,8 @@ pub(super) struct NodeEntry {
     pub(super) free: Resources,
     pub(super) company: Company,
     pub(super) attempts: Chain,
+    /// What the last task that was placed here starts from, where it starts from a snapshot.
+    pub(super) snapshot: Option<Arc<str>>,
 }
 
 fn empty_index() -> FitTree<u64> {
@@ -59,13 +62,13 @@ impl NodeEntry {
 }
 
 impl Nodes {
-    pub(super) fn new(width: usize) -> Nodes {
+    pub(super) fn new(width: usize, choice: NodeChoice) -> Nodes {
         Nodes {
             entries: Vec::new(),
             index: FitTree::new(u64::MAX, width),
             open_free: vec![0; width],
             capacity: vec![0; width],
-            scopes: Scopes::default(),
+            scopes: Scopes::new(choice),
             standings: Standings::default(),
         }
     }
@@ -109,8 +112,8 @@ impl Nodes {
             }
             vacant => {
                 let free = view.capacity.clone();
-                *vacant =
-                    Some(NodeEntry { view, free, company: Company::default(), attempts: Chain::default() });
+                let (company, attempts) = (Company::default(), Chain::default());
+                *vacant = Some(NodeEntry { view, free, company, attempts, snapshot: None });
             }
         }
         self.enter(id);
@@ -127,7 +130,7 @@ impl Nodes {
         self.leave(id);
         let entry = self.entries[id.index()].take().expect("checked above");
         self.scopes.judge(id, None);
-        self.scopes.forget_name(&entry.view.facts.name);
+        self.scopes.forget(id, &entry);
         self.scopes.note(id, self.entries.len());
         self.standings.note(id, self.entries.len());
         live.on_node(entry.attempts).map(|live| live.attempt.slot).collect()
@@ -168,6 +171,7 @@ impl Nodes {
             entry.company.join(shape);
             // What fits leaves nothing negative behind: the node stays in the index.
             place.set(key(id, entry.company.tasks), entry.free.amounts());
+            self.scopes.remember(id, entry, shape);
             bind(id, entry);
             self.scopes.note(id, nodes);
             self.standings.note(id, nodes);
@@ -176,6 +180,27 @@ impl Nodes {
         });
         add(&mut self.open_free, request, -i128::from(taken));
         taken
+    }
+
+    /// Takes room for up to `most` tasks on one node, as far as it goes, and says for how many.
+    pub(super) fn take_several(&mut self, id: NodeId, shape: &ShapeSpec, most: u32) -> u32 {
+        let mut taken = 0;
+        self.change(id, |entry| {
+            taken = shape.request.copies_in(&entry.free, u64::from(most)) as u32;
+            for _ in 0..taken {
+                entry.free -= &shape.request;
+                entry.company.join(shape);
+            }
+        });
+        taken
+    }
+
+    /// A task of this shape was placed on the node, whose room it has taken already.
+    pub(super) fn remember(&mut self, id: NodeId, shape: &ShapeSpec) {
+        let entry = self.entries[id.index()].as_mut().expect("work is bound to a node that is there");
+        if self.scopes.remember(id, entry, shape) {
+            self.scopes.note(id, self.entries.len());
+        }
     }
 
     /// A node to which an attempt is to be bound.
@@ -188,21 +213,24 @@ impl Nodes {
         live.unlink_node(&mut entry.attempts, slot);
     }
 
-    /// The node of the scope that comes first for this shape among those with room: the one with the
-    /// fewest tasks of its service where that counts, then the fewest tasks, then the smaller id.
+    /// The node of the scope that comes first for this shape among those with room: one that is warm for
+    /// it where that counts, then in the order of the scope.
     pub(super) fn first_fit(&mut self, scope: ScopeId, shape: &ShapeSpec) -> Option<NodeId> {
-        let wanted = shape.request.amounts();
-        if scope == EVERYWHERE {
-            let entries = &self.entries;
-            let admits = |index: usize| admits(entries, index, shape);
-            return self.index.first_fit_where(wanted, admits).map(|index| NodeId(index as u32));
+        let (entries, width) = (&self.entries, self.index.width());
+        if let Some(warm) = self.scopes.warm_fit(scope, shape, entries, width) {
+            return Some(warm);
         }
-        self.scopes.first_fit(scope, shape, &self.entries, self.index.width())
+        if self.scopes.is_plain(scope) {
+            let admits = |index: usize| admits(entries, index, shape);
+            let found = self.index.first_fit_where(shape.request.amounts(), admits);
+            return found.map(|index| NodeId(index as u32));
+        }
+        self.scopes.first_fit(scope, shape, entries, width)
     }
 
     /// Up to `most` nodes of the scope that have room for this, by id.
     pub(super) fn fits(&mut self, scope: ScopeId, shape: &ShapeSpec, most: usize) -> Vec<NodeId> {
-        if scope == EVERYWHERE {
+        if scope.realm == EVERYWHERE.realm {
             let found = self.index.fits(shape.request.amounts(), most);
             return found.into_iter().map(|index| NodeId(index as u32)).collect();
         }

@@ -180,8 +180,8 @@ impl Scheduler {
         served
     }
 
-    /// Places up to `most` of the waiting tasks of a role, each on the node with the fewest tasks that has
-    /// room.
+    /// Places up to `most` of the waiting tasks of a role, each on the node that comes first for it among
+    /// those with room.
     fn place_role(&mut self, entry: Entry, most: u32, turn: &mut Turn) -> Served {
         let (mut placed, mut served) = (0, Served::All);
         while placed < most {
@@ -215,8 +215,11 @@ impl Scheduler {
         let first = self.nodes.first_fit(scope, &spec).ok_or(Served::NoRoom)?;
         // Credit is asked for before a place is taken, so where it counts, one by one.
         let most = if self.credit.is_some() { 1 } else { most };
-        let level = scope == EVERYWHERE && !spec.minds_company();
-        let most = if level { most } else { 1 };
+        let alike = !spec.minds_company();
+        let level = alike && scope == EVERYWHERE;
+        // The node that is filled still comes first after each task.
+        let fill = alike && self.nodes.scopes.packs(scope);
+        let most = if level || fill { most } else { 1 };
         if !credit::spend(&mut self.credit, u64::from(most)) {
             return Err(Served::NoCredit);
         }
@@ -227,13 +230,17 @@ impl Scheduler {
                 bind_on(&mut self.live, on, group, Bind { entry, index, number, node }, turn);
             }));
         }
-        let (index, number) = group.roles[role].take_queued();
-        self.nodes.take(first, &spec);
-        bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number, node: first }, turn);
-        Ok(1)
+        let placed = self.nodes.take_several(first, &spec, most);
+        for _ in 0..placed {
+            let (index, number) = group.roles[role].take_queued();
+            bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number, node: first }, turn);
+        }
+        Ok(placed)
     }
 
-    /// Places one task of the candidate's shape on the candidate's node.
+    /// Places one task of the candidate's shape on the candidate's node. Where something matters more than
+    /// the number of tasks, the best of all nodes with room is taken, which is mostly one of those that
+    /// have just gained it.
     fn serve_on_node(&mut self, candidate: Candidate, turn: &mut Turn) -> Served {
         let Candidate { shape, node, .. } = candidate;
         if let ShapeKey::Gang(_) = self.shapes.get(shape).key {
@@ -248,10 +255,18 @@ impl Scheduler {
         }
         let (_, entry) = self.shapes.head(shape, &self.jobs).expect("an indexed shape has something waiting");
         self.take_waiting(shape, 1);
+        // One that still collects takes what was offered to it, and nothing else.
+        let waiting = self.shapes.get(shape);
+        let better = Some(waiting.scopes[0]).filter(|_| waiting.window.is_none());
+        let better = better.filter(|scope| self.nodes.scopes.is_choosy(*scope));
         let group = groups::find_mut(&mut self.jobs, entry.group).expect("a queued group is there");
         let role = &mut group.roles[usize::from(entry.role)];
         turn.continue_part(entry, role);
         let (index, number) = role.take_queued();
+        let node = match better {
+            Some(scope) => self.nodes.first_fit(scope, &role.spec).unwrap_or(node),
+            None => node,
+        };
         self.nodes.take(node, &role.spec);
         bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number, node }, turn);
         self.count_started(turn.now, entry, 1);
@@ -297,6 +312,7 @@ pub(super) fn bind(
     bind: Bind,
     turn: &mut Turn,
 ) {
+    nodes.remember(bind.node, &group.roles[usize::from(bind.entry.role)].spec);
     bind_on(live, nodes.entry_mut(bind.node), group, bind, turn);
 }
 

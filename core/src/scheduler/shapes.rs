@@ -45,8 +45,8 @@ pub(super) struct Shape {
     slot: u32,
     /// Roles of this shape, plus atomic groups queued under it.
     pub(super) references: u32,
-    /// A node matters to this shape only if it belongs to one of these scopes and has at least this
-    /// much room.
+    /// Where its tasks look for nodes, in the order of [`ShapeKey::specs`]. A node matters to this shape
+    /// only if it belongs to the realm of one of these and has at least this much room.
     pub(super) scopes: SmallVec<[ScopeId; 1]>,
     touch: Resources,
     pub(super) window: Option<Window>,
@@ -184,7 +184,7 @@ impl Shapes {
     /// Lets go of every shape and of the scopes they hold.
     pub(super) fn dissolve(self, nodes: &mut Nodes) {
         for shape in self.entries.into_iter().flatten() {
-            shape.scopes.into_iter().for_each(|scope| nodes.scopes.release(scope));
+            release_scopes(&shape.key, shape.scopes, nodes);
         }
     }
 
@@ -227,7 +227,7 @@ impl Shapes {
             lifetime,
             slot: self.leaves[leaf.index()].admit(id),
             references: 0,
-            scopes: key.specs().map(|spec| nodes.intern_scope(spec)).collect(),
+            scopes: intern_scopes(&key, nodes),
             touch: key.touch(),
             key,
             window: None,
@@ -268,9 +268,19 @@ impl Shapes {
             assert_eq!(shape.place, Place::Idle, "nothing waits with an unused shape");
             let shape = self.entries[id.0 as usize].take().expect("checked above");
             self.leaves[shape.leaf.index()].dismiss(shape.slot);
-            self.interned.remove(&(shape.leaf, shape.lifetime, shape.key));
             self.vacant.push(id);
-            shape.scopes.into_iter().for_each(|scope| nodes.scopes.release(scope));
+            release_scopes(&shape.key, shape.scopes, nodes);
+            self.interned.remove(&(shape.leaf, shape.lifetime, shape.key));
+        }
+    }
+
+    /// Asks for every scope anew: nodes are chosen otherwise from now on. Realms stay what they are, so
+    /// whoever waits is found where it was.
+    pub(super) fn rescope(&mut self, nodes: &mut Nodes) {
+        for shape in self.entries.iter_mut().flatten() {
+            let scopes = intern_scopes(&shape.key, nodes);
+            let before = std::mem::replace(&mut shape.scopes, scopes);
+            release_scopes(&shape.key, before, nodes);
         }
     }
 
@@ -384,7 +394,7 @@ impl Shapes {
         if !leaf.has_scoped() {
             return first;
         }
-        for waiting in scopes.of_node(node, entry).filter_map(|scope| leaf.of_scope(scope)) {
+        for waiting in scopes.of_node(node, entry).filter_map(|realm| leaf.of_realm(realm)) {
             let before = waiting.iter().take_while(|known| first.is_none_or(|first| **known < first));
             let found = before.copied().find(|(_, id)| self.get(*id).finds_room_on(entry));
             first = found.or(first);
@@ -447,6 +457,14 @@ impl Shapes {
             self.move_to(id, Place::Indexed, jobs);
         }
     }
+}
+
+fn intern_scopes(key: &ShapeKey, nodes: &mut Nodes) -> SmallVec<[ScopeId; 1]> {
+    key.specs().map(|spec| nodes.intern_scope(spec)).collect()
+}
+
+fn release_scopes(key: &ShapeKey, scopes: SmallVec<[ScopeId; 1]>, nodes: &mut Nodes) {
+    key.specs().zip(scopes).for_each(|(spec, scope)| nodes.scopes.release(scope, spec));
 }
 
 /// Whether an entry still waits with this shape, under this order.

@@ -2,6 +2,7 @@
 //! from its outbox what it decided. After every turn the machine's own promises are checked.
 
 mod changes;
+mod choice;
 mod explanations;
 mod gangs;
 mod planning;

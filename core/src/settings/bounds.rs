@@ -58,10 +58,11 @@ pub const HALF_TIME: Bounds<Span> = Bounds::new(HOUR, Span::from_millis(1), LONG
 pub const BAND_AGEING: Bounds<Span> = Bounds::new(Span::ZERO, Span::ZERO, LONG);
 
 /// What each setting does, in the words of the settings table.
-pub const DESCRIPTIONS: [(&str, &str); 36] = [
+pub const DESCRIPTIONS: [(&str, &str); 37] = [
     ("window", "seconds a window stays open after the last identical arrival; 0 plans at once"),
     ("window_cap", "seconds after its first arrival at which a window closes at the latest"),
     ("window_adaptive", "plan the first arrival after quiet at once and open the window behind it"),
+    ("placement", "which node with room a task gets where its role does not say: spread or pack"),
     ("resources", "resource kinds besides slot, cpu, memory and gpu"),
     ("classes", "classes of requestors, each with its percent of all there is, patterns and cap"),
     ("default_class", "the class of requestors that no pattern matches"),

@@ -11,6 +11,7 @@ mod shares;
 use serde::{Deserialize, Serialize};
 
 use crate::resources::Kinds;
+use crate::spec::NodeChoice;
 use crate::time::Span;
 
 pub use raw::{RawSettings, declare_kind};
@@ -29,6 +30,8 @@ pub struct Settings {
     pub version: u64,
     pub kinds: Kinds,
     pub window: WindowSettings,
+    /// Which of several nodes with room is taken, where a role does not say.
+    pub placement: NodeChoice,
     pub limits: Limits,
     pub retention: Retention,
     pub deadlines: DeadlineSettings,

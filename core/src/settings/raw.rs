@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::document::{Cursor, Fault, FaultKind, FaultLog, Faults, Fields, Later, Path, Value};
 use crate::resources::{KINDS_BUILT_IN, KINDS_MAX, Kinds};
+use crate::spec::NodeChoice;
 use crate::time::Span;
 
 use super::bounds::{self, Bounds};
@@ -21,6 +22,8 @@ pub struct RawSettings {
     pub window_cap: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_adaptive: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<NodeChoice>,
     /// Resource kinds besides the built-in ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Vec<String>>,
@@ -35,9 +38,8 @@ pub struct RawSettings {
 }
 
 /// Settings of the format on which nothing acts yet. None of them may be passed over in silence.
-const LATER: [Later; 9] = [
+const LATER: [Later; 8] = [
     Later::Absent("rebalance"),
-    Later::Absent("placement"),
     Later::Absent("faulty"),
     Later::Absent("protected_fraction"),
     Later::Absent("claim_after"),
@@ -68,6 +70,7 @@ impl RawSettings {
             window: read_seconds(fields, "window", bounds::WINDOW),
             window_cap: read_seconds(fields, "window_cap", bounds::WINDOW_CAP),
             window_adaptive: fields.get("window_adaptive").and_then(|cursor| cursor.flag()),
+            placement: fields.get("placement").and_then(|cursor| cursor.one_of(&NodeChoice::NAMES)),
             resources: fields.get("resources").and_then(read_kinds),
             limits: section(fields, "limits", RawLimits::read),
             retention: section(fields, "retention", RawRetention::read),
@@ -83,6 +86,7 @@ impl RawSettings {
         override_with(&mut self.window, &over.window);
         override_with(&mut self.window_cap, &over.window_cap);
         override_with(&mut self.window_adaptive, &over.window_adaptive);
+        override_with(&mut self.placement, &over.placement);
         override_with(&mut self.resources, &over.resources);
         self.limits.merge(&over.limits);
         self.retention.merge(&over.retention);
@@ -98,6 +102,7 @@ impl RawSettings {
             shares: self.shares.validate(&kinds, &log),
             kinds,
             window: self.window(&log),
+            placement: self.placement.unwrap_or_default(),
             limits: self.limits.validate(&log),
             retention: self.retention.validate(&log),
             deadlines: self.deadlines.validate(&log),
@@ -137,6 +142,7 @@ impl From<&Settings> for RawSettings {
             window: Some(settings.window.gap.as_seconds()),
             window_cap: Some(settings.window.cap.as_seconds()),
             window_adaptive: Some(settings.window.adaptive),
+            placement: Some(settings.placement),
             resources: Some(declared.map(str::to_owned).collect()),
             limits: RawLimits::from(&settings.limits),
             retention: RawRetention::from(&settings.retention),

@@ -192,6 +192,7 @@ impl Troublemaker {
         for name in names {
             let mut capacity = crate::resources::Resources::of(workload::CPU, workload::CAPACITY_MAX);
             capacity.set(workload::MEMORY, workload::CAPACITY_MAX);
+            capacity.set(workload::GPU, workload::GPUS_MAX);
             let patch = NodePatch {
                 capacity: Some(capacity),
                 condition: Some(Condition::Automated),

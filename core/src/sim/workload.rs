@@ -10,7 +10,7 @@ use crate::id::Attempt;
 use crate::outcome::{Exit, FailureCause};
 use crate::resources::{KindId, Resources};
 use crate::settings::{DeadlineSettings, Limits, Settings, WindowSettings};
-use crate::spec::{GroupSpec, HostPort, JobSpec, NodeSpec, RoleSpec, Rules, ShapeSpec, Start};
+use crate::spec::{GroupSpec, HostPort, JobSpec, NodeChoice, NodeSpec, RoleSpec, Rules, ShapeSpec, Start};
 use crate::time::Span;
 
 use super::executor::{Behaviour, Course};
@@ -18,8 +18,10 @@ use super::standings;
 
 pub(super) const CPU: KindId = KindId(1);
 pub(super) const MEMORY: KindId = KindId(2);
+pub(super) const GPU: KindId = KindId(3);
 
 pub(super) const CAPACITY_MAX: i64 = 8;
+pub(super) const GPUS_MAX: i64 = 2;
 
 pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
     let gap = rng.choice([0, 0, 5, 50]).expect("not empty");
@@ -39,12 +41,15 @@ pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
     // A few tasks a turn in one world of three: what a turn leaves over is as good as what it does.
     let placements_per_turn = if rng.u32(0..3) == 0 { rng.u64(1..4) } else { 1_000 };
     let limits = Limits { placements_per_turn, ..Settings::default().limits };
-    Settings { version, window, deadlines, limits, shares: standings::shares(rng), ..Settings::default() }
+    let placement = if rng.bool() { NodeChoice::Pack } else { NodeChoice::Spread };
+    let shares = standings::shares(rng);
+    Settings { version, window, placement, deadlines, limits, shares, ..Settings::default() }
 }
 
 pub(super) fn capacity(rng: &mut Rng) -> Resources {
     let mut capacity = Resources::of(CPU, rng.i64(1..=CAPACITY_MAX));
     capacity.set(MEMORY, rng.i64(0..=CAPACITY_MAX));
+    capacity.set(GPU, rng.choice([0, 0, 1, GPUS_MAX]).expect("not empty"));
     capacity
 }
 
@@ -59,6 +64,7 @@ fn request(rng: &mut Rng) -> Resources {
     let cpu = rng.choice([0, 1, 1, 1, 2, 3, CAPACITY_MAX, CAPACITY_MAX + 1]).expect("not empty");
     let mut request = Resources::of(CPU, cpu);
     request.set(MEMORY, rng.choice([0, 0, 0, 1, 2]).expect("not empty"));
+    request.set(GPU, rng.choice([0, 0, 0, 0, 0, 1]).expect("not empty"));
     request
 }
 
@@ -71,6 +77,14 @@ fn rules(rng: &mut Rng) -> Rules {
         3 => Rules { node: Some(format!("n{}", rng.u8(0..4))), ..Rules::default() },
         _ => Rules::default(),
     }
+}
+
+/// Some say how a node is chosen, and some start from a snapshot.
+fn prefer_nodes(rng: &mut Rng, shape: &mut ShapeSpec) {
+    let choices = [None, None, Some(NodeChoice::Pack), Some(NodeChoice::Spread)];
+    shape.placement = rng.choice(choices).expect("not empty");
+    let snapshots = [None, None, None, Some("first"), Some("second")];
+    shape.snapshot = rng.choice(snapshots).expect("not empty").map(Arc::from);
 }
 
 /// Some mind who else is there; services may be spread over zones.
@@ -102,6 +116,7 @@ fn role(rng: &mut Rng, number: usize, start: Start) -> RoleSpec {
     let service = rng.bool().then(|| (rng.choice(["web", "batch"]).expect("not empty").to_owned(), 1));
     let mut shape = ShapeSpec { service, request: request(rng), rules: rules(rng), ..ShapeSpec::default() };
     mind_company(rng, &mut shape);
+    prefer_nodes(rng, &mut shape);
     let shape = Arc::new(shape);
     let timeout = (rng.u8(0..3) == 0).then(|| Span::from_millis(rng.u64(1..2_500)));
     RoleSpec { shape, timeout, ..RoleSpec::new(format!("r{number}"), min, max, Resources::new()) }

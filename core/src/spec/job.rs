@@ -10,7 +10,7 @@ use crate::resources::{AMOUNT_MAX, KindId, Resources};
 use crate::settings::Settings;
 use crate::time::Span;
 
-use super::{HostPort, Invalid, Problem, Rules, Standing};
+use super::{HostPort, Invalid, NodeChoice, Problem, Rules, Standing};
 
 /// A job to be run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -75,6 +75,10 @@ pub struct ShapeSpec {
     pub max_per_node: u32,
     /// A task takes its whole node, whatever it requests.
     pub exclusive: bool,
+    /// Which of the nodes with room is taken; as the settings say if it is not said here.
+    pub placement: Option<NodeChoice>,
+    /// What tasks start from: nodes that have it from the task before them are preferred.
+    pub snapshot: Option<Arc<str>>,
 }
 
 impl JobSpec {
@@ -185,6 +189,9 @@ impl RoleSpec {
         }
         if let Some((service, _)) = &self.shape.service {
             problems.extend(check_length(&format!("{field}.service"), service, length));
+        }
+        if let Some(snapshot) = &self.shape.snapshot {
+            problems.extend(check_length(&format!("{field}.snapshot"), snapshot, length));
         }
         note_amounts(&format!("{field}.request"), &self.shape.request, settings, problems);
         self.shape.rules.note_problems(field, length, problems);

@@ -1,5 +1,6 @@
 //! What callers hand in: jobs and nodes, as validated values.
 
+mod choice;
 mod company;
 mod facts;
 mod invalid;
@@ -8,6 +9,7 @@ mod node;
 mod rules;
 mod standing;
 
+pub use choice::NodeChoice;
 pub use company::{Company, HostPort, Protocol};
 pub use facts::NodeFacts;
 pub use invalid::{Invalid, Problem};

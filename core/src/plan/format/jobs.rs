@@ -7,7 +7,9 @@ use crate::document::{Cursor, Fault, FaultKind, Fields, Later, Value};
 use crate::plan::ScenarioJob;
 use crate::resources::{Kinds, Resources};
 use crate::settings::{Settings, bounds};
-use crate::spec::{GroupSpec, HostPort, JobSpec, Platform, RoleSpec, Rules, ShapeSpec, Standing, Start};
+use crate::spec::{
+    GroupSpec, HostPort, JobSpec, NodeChoice, Platform, RoleSpec, Rules, ShapeSpec, Standing, Start,
+};
 use crate::time::{SECONDS_MAX, Span, Time};
 
 use super::names::Names;
@@ -18,11 +20,10 @@ const JOB_LATER: [Later; 1] = [Later::Text("pool", "any")];
 const GROUP_LATER: [Later; 3] =
     [Later::Absent("hops"), Later::Zero("freeze"), Later::Text("on_unsatisfiable", "wait")];
 
-const ROLE_LATER: [Later; 6] = [
+const ROLE_LATER: [Later; 5] = [
     Later::Absent("initial"),
     Later::False("auxiliary"),
     Later::Absent("guest_of"),
-    Later::False("snapshot"),
     Later::Zero("retries"),
     Later::Absent("on_preempt"),
 ];
@@ -183,14 +184,18 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
     })?
 }
 
-/// How the tasks are spread, and what they ask of the company they keep.
+/// Which nodes are preferred, and what the tasks ask of the company they keep.
 fn read_company(fields: &Fields<'_>) -> Option<ShapeSpec> {
     let spread = read_parsed(fields, "spread", Key::parse, "a fact of a node, such as `node.labels.rack`");
     let port = "a port between 1 and 65535 with its protocol, such as `80/tcp` or `53/udp`";
     let ports = read_parsed(fields, "ports", HostPort::parse, port);
     let most = fields.get("max_per_node").map_or(Some(0), |cursor| cursor.whole(0..=TASKS));
     let exclusive = fields.get("exclusive").map_or(Some(false), |cursor| cursor.flag());
+    let placement = fields.get("placement").map(|cursor| cursor.one_of(&NodeChoice::NAMES));
+    let snapshot = fields.get("snapshot").map(|cursor| cursor.name().map(Arc::from));
     Some(ShapeSpec {
+        placement: placement.map_or(Some(None), |placement| placement.map(Some))?,
+        snapshot: snapshot.map_or(Some(None), |snapshot| snapshot.map(Some))?,
         spread: spread?,
         ports: ports?,
         max_per_node: most? as u32,

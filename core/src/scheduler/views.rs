@@ -1,0 +1,325 @@
+//! Views: the nodes of a realm in one order, interned, each with an index of its own.
+//!
+//! The view of all nodes by fewest tasks is kept by [`super::nodes::Nodes`] itself and costs nothing here.
+//! The index of any other is not kept current with every change: it catches up from a shared log when
+//! somebody asks, so a change costs the same however many views there are. Tasks that start from a
+//! snapshot have two smaller indexes beside that of their view: the nodes that remember the snapshot, and
+//! those that remember nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::constraint::Key;
+use crate::id::NodeId;
+use crate::resources::Resources;
+use crate::spec::{NodeChoice, Rules, ShapeSpec};
+
+use super::change_log::ChangeLog;
+use super::memories::Memories;
+use super::nodes::NodeEntry;
+use super::realms::{ALL, RealmId, Realms};
+use super::row::RowOrder;
+use super::spread::SpreadTree;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub(super) struct ViewId(u32);
+
+/// All nodes, or the only one, by fewest tasks: no index is needed for it.
+pub(super) const PLAIN: ViewId = ViewId(0);
+
+/// Nodes in all indexes together. Beyond that those that were not asked for the longest time go, and are
+/// built anew when somebody asks.
+const INDEXED_MAX: usize = 4_000_000;
+
+/// What two shapes must share to look for nodes in the same way.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+struct ViewKey {
+    realm: RealmId,
+    /// Tasks of this service are spread, over these facts first.
+    spread: Option<(String, Vec<Key>)>,
+    packs: bool,
+    /// What packed tasks ask of the company on a node: nodes that do not admit them would come first.
+    company: Option<Box<ShapeSpec>>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Views {
+    /// The view with id `n` stands at `n - 1`.
+    entries: Vec<Option<View>>,
+    vacant: Vec<ViewId>,
+    #[serde(skip)]
+    interned: BTreeMap<Arc<ViewKey>, ViewId>,
+    /// Nodes in all indexes.
+    #[serde(skip)]
+    indexed: usize,
+    /// Counts questions, to know which index was asked last.
+    #[serde(skip)]
+    asked: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct View {
+    key: Arc<ViewKey>,
+    references: u32,
+    #[serde(skip)]
+    index: Index,
+    /// For each snapshot that somebody starts from, and for none, the nodes that remember it.
+    warm: BTreeMap<Option<Arc<str>>, Warm>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Warm {
+    references: u32,
+    #[serde(skip)]
+    index: Index,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Index {
+    /// None yet if it was never built.
+    tree: Option<Box<SpreadTree>>,
+    /// Changes it has taken in.
+    seen: u64,
+    /// When it was last asked.
+    asked: u64,
+}
+
+/// What indexes are made of.
+#[derive(Clone, Copy)]
+pub(super) struct Sources<'a> {
+    pub(super) realms: &'a Realms,
+    pub(super) log: &'a ChangeLog,
+    pub(super) memories: &'a Memories,
+    pub(super) entries: &'a [Option<NodeEntry>],
+    /// Resource kinds.
+    pub(super) width: usize,
+}
+
+/// Which nodes of a view an index holds: all of them, or those that remember this.
+type Memory<'a> = Option<&'a Option<Arc<str>>>;
+
+impl ViewKey {
+    fn of(realm: RealmId, shape: &ShapeSpec, choice: NodeChoice) -> ViewKey {
+        let packs = choice == NodeChoice::Pack;
+        let service = shape.service.as_ref().filter(|_| !packs || !shape.spread.is_empty());
+        let spread = service.map(|(service, _)| (service.clone(), shape.spread.clone()));
+        // Everything that is not about the company on a node is left out, so that views are shared.
+        let company = || {
+            Box::new(ShapeSpec {
+                request: Resources::new(),
+                rules: Rules::default(),
+                spread: Vec::new(),
+                placement: None,
+                snapshot: None,
+                ..shape.clone()
+            })
+        };
+        let company = (packs && shape.minds_company()).then(company);
+        ViewKey { realm, spread, packs, company }
+    }
+
+    /// Whether it is the order in which all nodes are kept anyhow.
+    fn is_plain(&self) -> bool {
+        self.realm == ALL && self.spread.is_none() && !self.packs
+    }
+
+    fn new_tree(&self, width: usize) -> SpreadTree {
+        let (service, levels) = self.spread.clone().unzip();
+        let order = if self.packs { RowOrder::Fullest } else { RowOrder::Fewest };
+        SpreadTree::new(service, levels.unwrap_or_default(), order, width)
+    }
+}
+
+impl Index {
+    /// The index as things stand now, and how many nodes more it has.
+    fn catch_up(&mut self, key: &ViewKey, memory: Memory<'_>, from: Sources<'_>) -> (&SpreadTree, isize) {
+        let before = self.len();
+        let backlog = from.log.now() - self.seen;
+        // The few nodes that remember a snapshot are gone through sooner than a long list of changes.
+        let few = memory.and_then(Option::as_ref).map(|snapshot| from.memories.with(snapshot));
+        let changes = from.log.since(self.seen).filter(|_| self.tree.is_some());
+        let changes = changes.filter(|_| few.as_ref().is_none_or(|few| backlog <= 2 * few.len() as u64 + 64));
+        match changes {
+            Some(changes) => {
+                let tree = self.tree.as_mut().expect("just seen");
+                changes.for_each(|node| refresh(tree, node, key, memory, from));
+            }
+            None => {
+                let mut tree = key.new_tree(from.width);
+                match few {
+                    Some(few) => few.for_each(|node| refresh(&mut tree, node, key, memory, from)),
+                    None => (0..from.entries.len() as u32)
+                        .for_each(|node| refresh(&mut tree, NodeId(node), key, memory, from)),
+                }
+                self.tree = Some(Box::new(tree));
+            }
+        }
+        self.seen = from.log.now();
+        let grown = self.len() as isize - before as isize;
+        (self.tree.as_ref().expect("just made"), grown)
+    }
+
+    fn len(&self) -> usize {
+        self.tree.as_ref().map_or(0, |tree| tree.len())
+    }
+}
+
+fn refresh(tree: &mut SpreadTree, node: NodeId, key: &ViewKey, memory: Memory<'_>, from: Sources<'_>) {
+    let entry = from.entries.get(node.index()).and_then(Option::as_ref);
+    let entry = entry.filter(|entry| {
+        from.realms.has(key.realm, node) && memory.is_none_or(|wanted| entry.snapshot == *wanted)
+    });
+    let offered = entry.is_some_and(|entry| {
+        entry.takes_work() && key.company.as_ref().is_none_or(|company| entry.company.admits(company))
+    });
+    tree.set(node, entry, offered);
+}
+
+impl Views {
+    /// The view of this shape; the caller holds one reference more.
+    pub(super) fn intern(&mut self, realm: RealmId, shape: &ShapeSpec, choice: NodeChoice) -> ViewId {
+        if shape.rules.node.is_some() {
+            return PLAIN;
+        }
+        let key = ViewKey::of(realm, shape, choice);
+        if key.is_plain() && shape.snapshot.is_none() {
+            return PLAIN;
+        }
+        let id = match self.interned.get(&key) {
+            Some(id) => *id,
+            None => self.enter(key),
+        };
+        let view = self.get_mut(id);
+        view.references += 1;
+        for memory in memories_of(shape) {
+            view.warm.entry(memory).or_default().references += 1;
+        }
+        id
+    }
+
+    fn enter(&mut self, key: ViewKey) -> ViewId {
+        let id = self.vacant.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            ViewId(self.entries.len() as u32)
+        });
+        let key = Arc::new(key);
+        self.interned.insert(Arc::clone(&key), id);
+        let view = View { key, references: 0, index: Index::default(), warm: BTreeMap::new() };
+        self.entries[id.0 as usize - 1] = Some(view);
+        id
+    }
+
+    pub(super) fn release(&mut self, id: ViewId, shape: &ShapeSpec) {
+        if id == PLAIN {
+            return;
+        }
+        let view = self.entries[id.0 as usize - 1].as_mut().expect("a referenced view is there");
+        for memory in memories_of(shape) {
+            let warm = view.warm.get_mut(&memory).expect("a referenced memory is there");
+            warm.references -= 1;
+            if warm.references == 0 {
+                self.indexed -= warm.index.len();
+                view.warm.remove(&memory);
+            }
+        }
+        view.references -= 1;
+        if view.references == 0 {
+            self.indexed -= view.index.len();
+            self.interned.remove(&view.key);
+            self.entries[id.0 as usize - 1] = None;
+            self.vacant.push(id);
+        }
+    }
+
+    /// Whether nobody needs an index.
+    pub(super) fn is_empty(&self) -> bool {
+        self.interned.is_empty()
+    }
+
+    /// Makes everything anew that is not stored.
+    pub(super) fn rebuild(&mut self) {
+        self.interned.clear();
+        self.indexed = 0;
+        for (position, view) in self.entries.iter_mut().enumerate() {
+            let Some(view) = view else { continue };
+            self.interned.insert(Arc::clone(&view.key), ViewId(position as u32 + 1));
+            view.index = Index::default();
+            view.warm.values_mut().for_each(|warm| warm.index = Index::default());
+        }
+    }
+
+    fn get(&self, id: ViewId) -> &View {
+        self.entries[id.0 as usize - 1].as_ref().expect("a referenced view is there")
+    }
+
+    fn get_mut(&mut self, id: ViewId) -> &mut View {
+        self.entries[id.0 as usize - 1].as_mut().expect("a referenced view is there")
+    }
+
+    /// Whether the nodes come in the order in which all of them are kept anyhow.
+    pub(super) fn is_plain(&self, id: ViewId) -> bool {
+        id == PLAIN || self.get(id).key.is_plain()
+    }
+
+    /// Whether the node that comes first still does when it has taken a task for which it has room.
+    pub(super) fn packs(&self, id: ViewId) -> bool {
+        id != PLAIN && self.get(id).key.packs && self.get(id).key.spread.is_none()
+    }
+
+    /// Whether it matters more than how many tasks a node has.
+    pub(super) fn is_choosy(&self, id: ViewId) -> bool {
+        id != PLAIN && {
+            let view = self.get(id);
+            view.key.packs || view.key.spread.is_some() || !view.warm.is_empty()
+        }
+    }
+
+    /// Asks an index of a view: that of all its nodes, or of those that remember this.
+    pub(super) fn ask<T>(
+        &mut self,
+        id: ViewId,
+        memory: Memory<'_>,
+        from: Sources<'_>,
+        question: impl FnOnce(&SpreadTree) -> T,
+    ) -> T {
+        self.asked += 1;
+        let view = self.entries[id.0 as usize - 1].as_mut().expect("a referenced view is there");
+        let index = match memory {
+            None => &mut view.index,
+            Some(memory) => &mut view.warm.get_mut(memory).expect("a referenced memory is there").index,
+        };
+        index.asked = self.asked;
+        let (tree, grown) = index.catch_up(&view.key, memory, from);
+        let answer = question(tree);
+        self.indexed = self.indexed.checked_add_signed(grown).expect("what is taken off was counted");
+        if self.indexed > INDEXED_MAX {
+            self.make_room();
+        }
+        answer
+    }
+
+    /// Lets go of the indexes that nobody has asked for the longest time, but never of the last one.
+    fn make_room(&mut self) {
+        let views = self.entries.iter_mut().flatten();
+        let mut built: Vec<&mut Index> = views
+            .flat_map(|view| view.warm.values_mut().map(|warm| &mut warm.index).chain([&mut view.index]))
+            .filter(|index| index.tree.is_some())
+            .collect();
+        built.sort_unstable_by_key(|index| index.asked);
+        built.pop();
+        for index in built {
+            if self.indexed <= INDEXED_MAX {
+                break;
+            }
+            self.indexed -= index.len();
+            *index = Index::default();
+        }
+    }
+}
+
+/// What nodes may remember that matters to a shape.
+fn memories_of(shape: &ShapeSpec) -> impl Iterator<Item = Option<Arc<str>>> + '_ {
+    shape.snapshot.iter().flat_map(|snapshot| [Some(Arc::clone(snapshot)), None])
+}
