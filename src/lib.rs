@@ -39,6 +39,8 @@ mod config;
 mod error;
 mod handle;
 mod input;
+#[cfg(target_os = "linux")]
+mod process;
 mod ready_made;
 mod replay;
 mod runtime;
@@ -61,6 +63,9 @@ pub use plimsoll_core as core;
 pub use plimsoll_core::explanation::{Explanation, NodeExplanation};
 pub use plimsoll_core::id::{JobId, TaskId};
 pub use plimsoll_core::outcome::{FailureCause, Outcome};
+pub use plimsoll_core::spec::{CommandSpec, OutputTo};
+#[cfg(target_os = "linux")]
+pub use process::{Output, OutputBook, ProcessExecutor};
 pub use ready_made::{Blocking, Tasks, blocking_tasks, tasks};
 pub use replay::{ReplayError, replay};
 pub use runtime::{Runtime, SnapshotError};

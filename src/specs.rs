@@ -9,7 +9,8 @@ use plimsoll_core::quantity::QuantityError;
 use plimsoll_core::resources::Resources;
 use plimsoll_core::settings::Settings;
 use plimsoll_core::spec::{
-    self, Availability, Condition, HostPort, Invalid, Platform, Problem, Rules, ShapeSpec, Standing, Start,
+    self, Availability, CommandSpec, Condition, HostPort, Invalid, Platform, Problem, Rules, ShapeSpec,
+    Standing, Start,
 };
 use plimsoll_core::time::{Span, Time};
 
@@ -88,6 +89,8 @@ pub struct RoleSpec {
     pub task_key: Option<String>,
     /// How long one attempt may run before it is ended; `deadlines.run` unless given.
     pub timeout: Option<Duration>,
+    /// What a [`ProcessExecutor`](crate::ProcessExecutor) starts for each task.
+    pub command: Option<CommandSpec>,
     /// What a node must be, such as `node.labels.zone == a`; all of it must hold.
     pub constraints: Vec<String>,
     /// Platforms such as `linux/amd64`, one of which the node must have; any if there are none.
@@ -276,6 +279,13 @@ impl RoleSpec {
         self
     }
 
+    /// Says what is started for each task.
+    #[must_use]
+    pub fn command(mut self, command: CommandSpec) -> RoleSpec {
+        self.command = Some(command);
+        self
+    }
+
     /// Says what a node must be, in the language of constraints.
     #[must_use]
     pub fn constraint(mut self, constraint: impl Into<String>) -> RoleSpec {
@@ -375,6 +385,7 @@ impl RoleSpec {
             duration: optional_span(field, "duration", self.duration)?,
             task_key: self.task_key.as_deref().map(Into::into),
             timeout: optional_span(field, "timeout", self.timeout)?,
+            command: self.command.clone().map(Arc::new),
         })
     }
 }

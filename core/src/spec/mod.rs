@@ -1,5 +1,6 @@
 //! What callers hand in: jobs and nodes, as validated values.
 
+mod command;
 mod company;
 mod facts;
 mod invalid;
@@ -8,6 +9,7 @@ mod node;
 mod rules;
 mod standing;
 
+pub use command::{CommandSpec, OutputTo, RING_DEFAULT, RING_MAX};
 pub use company::{Company, HostPort, Protocol};
 pub use facts::NodeFacts;
 pub use invalid::{Invalid, Problem};
