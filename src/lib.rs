@@ -39,6 +39,7 @@ mod config;
 mod error;
 mod handle;
 mod input;
+mod node_specs;
 #[cfg(target_os = "linux")]
 mod process;
 mod ready_made;
@@ -54,6 +55,7 @@ pub use config::Config;
 pub use error::{RequestError, StoppedError, SubmitError};
 pub use handle::{Explained, Handle, SubmitMany, TaskOutcome};
 pub use input::{Format, InputError};
+pub use node_specs::{NodePatch, NodeSpec};
 pub use plimsoll_actors::{
     Acknowledged, Assignment, Assignments, BoxFuture, EngineError, Event, EventBatch, Executor, FatalError,
     JobStatus, NodeStatus, Order, ShutdownReport, StopSignal, Stopped, Subscription, TaskContext, TaskError,
@@ -69,4 +71,4 @@ pub use process::{Output, OutputBook, ProcessExecutor};
 pub use ready_made::{Blocking, Tasks, blocking_tasks, tasks};
 pub use replay::{ReplayError, replay};
 pub use runtime::{Runtime, SnapshotError};
-pub use specs::{Amount, GroupSpec, JobSpec, NodePatch, NodeSpec, RoleSpec};
+pub use specs::{Amount, GroupSpec, JobSpec, RoleSpec};

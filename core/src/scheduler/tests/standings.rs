@@ -60,8 +60,7 @@ fn explanations_by_standing_are_those_by_node() {
             let news = NodeNews { node: NodeId(id), view: (!gone).then_some(view) };
             let arrival = RoleArrival {
                 shape: Arc::new(random_shape(&mut rng)),
-                tasks: rng.u32(1..4),
-                adopted: Vec::new(),
+                ..role(Resources::new(), rng.u32(1..4))
             };
             let arrival = SchedulerMessage::NewGroups(vec![independent(job, vec![arrival])]);
             bench.hear(vec![SchedulerMessage::Nodes(vec![news]), arrival]);
@@ -114,7 +113,7 @@ fn a_named_node_tells_everything_at_once() {
     let constraints = vec![Constraint::parse("node.labels.zone == a").expect("a constraint")];
     let rules = Rules { constraints, node: Some("n0".into()), ..Rules::default() };
     let shape = ShapeSpec { request: Resources::of(CPU, 4_000), rules, ..ShapeSpec::default() };
-    let arrival = RoleArrival { shape: Arc::new(shape), tasks: 1, adopted: Vec::new() };
+    let arrival = RoleArrival { shape: Arc::new(shape), ..role(Resources::new(), 1) };
     bench.hear(vec![SchedulerMessage::NewGroups(vec![independent(1, vec![arrival])])]);
     let reason = |filter, detail: &str| NodeReason { filter, detail: detail.to_owned() };
     let reasons = vec![
