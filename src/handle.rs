@@ -13,7 +13,8 @@ use plimsoll_core::time::Time;
 use tokio::sync::oneshot;
 
 use crate::error::{RequestError, StoppedError, SubmitError};
-use crate::specs::{JobSpec, NodePatch, NodeSpec};
+use crate::node_specs::{NodePatch, NodeSpec};
+use crate::specs::JobSpec;
 
 /// Batches that an event subscription holds for its reader before it counts gaps.
 const EVENT_BATCHES: usize = 1_024;

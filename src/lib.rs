@@ -39,6 +39,9 @@ mod config;
 mod error;
 mod handle;
 mod input;
+mod node_specs;
+#[cfg(target_os = "linux")]
+mod process;
 mod ready_made;
 mod replay;
 mod runtime;
@@ -52,6 +55,7 @@ pub use config::Config;
 pub use error::{RequestError, StoppedError, SubmitError};
 pub use handle::{Explained, Handle, SubmitMany, TaskOutcome};
 pub use input::{Format, InputError};
+pub use node_specs::{NodePatch, NodeSpec};
 pub use plimsoll_actors::{
     Acknowledged, Assignment, Assignments, BoxFuture, EngineError, Event, EventBatch, Executor, FatalError,
     JobStatus, NodeStatus, Order, ShutdownReport, StopSignal, Stopped, Subscription, TaskContext, TaskError,
@@ -61,7 +65,10 @@ pub use plimsoll_core as core;
 pub use plimsoll_core::explanation::{Explanation, NodeExplanation};
 pub use plimsoll_core::id::{JobId, TaskId};
 pub use plimsoll_core::outcome::{FailureCause, Outcome};
+pub use plimsoll_core::spec::{CommandSpec, OutputTo};
+#[cfg(target_os = "linux")]
+pub use process::{Output, OutputBook, ProcessExecutor};
 pub use ready_made::{Blocking, Tasks, blocking_tasks, tasks};
 pub use replay::{ReplayError, replay};
 pub use runtime::{Runtime, SnapshotError};
-pub use specs::{Amount, GroupSpec, JobSpec, NodePatch, NodeSpec, RoleSpec};
+pub use specs::{Amount, GroupSpec, JobSpec, RoleSpec};

@@ -1,4 +1,4 @@
-//! Jobs and nodes as services describe them, with resources by name.
+//! Jobs as services describe them, with resources by name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,8 +9,7 @@ use plimsoll_core::quantity::QuantityError;
 use plimsoll_core::resources::Resources;
 use plimsoll_core::settings::Settings;
 use plimsoll_core::spec::{
-    self, Availability, Condition, HostPort, Invalid, NodeChoice, Platform, Problem, Rules, ShapeSpec,
-    Standing, Start,
+    self, CommandSpec, HostPort, Invalid, NodeChoice, Platform, Problem, Rules, ShapeSpec, Standing, Start,
 };
 use plimsoll_core::time::{Span, Time};
 
@@ -89,6 +88,8 @@ pub struct RoleSpec {
     pub task_key: Option<String>,
     /// How long one attempt may run before it is ended; `deadlines.run` unless given.
     pub timeout: Option<Duration>,
+    /// What a [`ProcessExecutor`](crate::ProcessExecutor) starts for each task.
+    pub command: Option<CommandSpec>,
     /// What a node must be, such as `node.labels.zone == a`; all of it must hold.
     pub constraints: Vec<String>,
     /// Platforms such as `linux/amd64`, one of which the node must have; any if there are none.
@@ -281,6 +282,13 @@ impl RoleSpec {
         self
     }
 
+    /// Says what is started for each task.
+    #[must_use]
+    pub fn command(mut self, command: CommandSpec) -> RoleSpec {
+        self.command = Some(command);
+        self
+    }
+
     /// Says what a node must be, in the language of constraints.
     #[must_use]
     pub fn constraint(mut self, constraint: impl Into<String>) -> RoleSpec {
@@ -396,6 +404,7 @@ impl RoleSpec {
             duration: optional_span(field, "duration", self.duration)?,
             task_key: self.task_key.as_deref().map(Into::into),
             timeout: optional_span(field, "timeout", self.timeout)?,
+            command: self.command.clone().map(Arc::new),
         })
     }
 }
@@ -424,101 +433,7 @@ fn span(field: &str, duration: Duration) -> Result<Span, Invalid> {
     Span::from_seconds(duration.as_secs_f64()).ok_or_else(too_long)
 }
 
-/// A node to be added.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct NodeSpec {
-    /// Unique among the nodes that are there.
-    pub name: String,
-    /// The part of the cluster it belongs to.
-    pub pool: Option<String>,
-    /// What it offers, by resource kind.
-    pub capacity: BTreeMap<String, Amount>,
-    /// What is known about it.
-    pub labels: BTreeMap<String, String>,
-    /// What its engine says about itself.
-    pub engine_labels: BTreeMap<String, String>,
-    /// The operating system, such as `linux`.
-    pub os: Option<String>,
-    /// The architecture, such as `amd64`.
-    pub arch: Option<String>,
-    /// Its part in the cluster, such as `worker`.
-    pub role: Option<String>,
-    /// Its address.
-    pub ip: Option<String>,
-    /// Plugins that are installed on it.
-    pub plugins: Vec<String>,
-    /// What the operators say about it.
-    pub condition: Condition,
-    /// Whether it takes new work.
-    pub availability: Availability,
-}
-
-/// A change of a node; what is `None` stays.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct NodePatch {
-    /// The whole of what it offers from now on.
-    pub capacity: Option<BTreeMap<String, Amount>>,
-    /// All of its labels from now on.
-    pub labels: Option<BTreeMap<String, String>>,
-    /// What the operators say about it from now on.
-    pub condition: Option<Condition>,
-    /// Whether it takes new work from now on.
-    pub availability: Option<Availability>,
-}
-
-impl NodeSpec {
-    /// A node that offers nothing yet.
-    pub fn new(name: impl Into<String>) -> NodeSpec {
-        NodeSpec { name: name.into(), ..NodeSpec::default() }
-    }
-
-    /// Adds to what it offers.
-    #[must_use]
-    pub fn capacity(mut self, kind: impl Into<String>, amount: impl Into<Amount>) -> NodeSpec {
-        self.capacity.insert(kind.into(), amount.into());
-        self
-    }
-
-    /// Adds a label.
-    #[must_use]
-    pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> NodeSpec {
-        self.labels.insert(key.into(), value.into());
-        self
-    }
-
-    pub(crate) fn validated(&self, settings: &Settings) -> Result<spec::NodeSpec, Invalid> {
-        let capacity = resources("capacity", &self.capacity, settings)?;
-        let mut node = spec::NodeSpec::new(self.name.clone(), capacity);
-        let facts = &mut node.facts;
-        if let Some(pool) = &self.pool {
-            facts.pool.clone_from(pool);
-        }
-        facts.labels.clone_from(&self.labels);
-        facts.engine_labels.clone_from(&self.engine_labels);
-        (facts.os, facts.arch) = (self.os.clone(), self.arch.clone());
-        (facts.role, facts.ip) = (self.role.clone(), self.ip.clone());
-        facts.plugins.clone_from(&self.plugins);
-        (node.condition, node.availability) = (self.condition, self.availability);
-        node.validate(settings)?;
-        Ok(node)
-    }
-}
-
-impl NodePatch {
-    pub(crate) fn validated(&self, settings: &Settings) -> Result<spec::NodePatch, Invalid> {
-        let capacity = self.capacity.as_ref().map(|amounts| resources("capacity", amounts, settings));
-        let patch = spec::NodePatch {
-            capacity: capacity.transpose()?,
-            labels: self.labels.clone(),
-            condition: self.condition,
-            availability: self.availability,
-        };
-        patch.validate(settings)?;
-        Ok(patch)
-    }
-}
-
-fn resources(
+pub(crate) fn resources(
     field: &str,
     amounts: &BTreeMap<String, Amount>,
     settings: &Settings,

@@ -36,7 +36,8 @@ pub use plimsoll_core::sim::{Failure, RunReport, run as run_seed};
 
 use crate::config::Config;
 use crate::error::{RequestError, SubmitError};
-use crate::specs::{JobSpec, NodePatch, NodeSpec};
+use crate::node_specs::{NodePatch, NodeSpec};
+use crate::specs::JobSpec;
 
 /// See the module documentation. Methods panic when a promise is broken: that is a bug of Plimsoll.
 #[derive(Debug)]

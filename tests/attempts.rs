@@ -1,5 +1,8 @@
 //! The life of an attempt on real threads: how it fails, what it says then, and how its deadlines end it.
 
+#[path = "kit/outcomes.rs"]
+mod outcomes;
+
 use std::time::Duration;
 
 use plimsoll::core::messages::JobEvent;
@@ -8,6 +11,8 @@ use plimsoll::{
     BoxFuture, Config, Event, Executor, GroupSpec, Handle, JobSpec, JobStatus, NodeSpec, RoleSpec, Runtime,
     TaskContext, TaskError, blocking_tasks, tasks,
 };
+
+use outcomes::outcomes;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -26,24 +31,6 @@ async fn start(settings: &str, executor: impl Executor) -> (Runtime, Handle) {
 
 fn job(role: RoleSpec) -> JobSpec {
     JobSpec::new("j").group(GroupSpec::new("g").role(role.request("slot", 1)))
-}
-
-/// Runs a job to its end; how each of its attempts ended, and how it stands.
-async fn outcomes(handle: &Handle, job: JobSpec) -> (Vec<Outcome>, JobStatus) {
-    let mut events = handle.events().expect("the runtime runs");
-    let id = handle.submit(job).await.expect("accepted");
-    let mut ended = Vec::new();
-    loop {
-        for event in events.next().await.expect("the runtime runs").events.iter() {
-            match *event {
-                Event::Job(JobEvent::Ended { outcome, .. }) => ended.push(outcome),
-                Event::Job(JobEvent::Finished { job, .. }) if job == id => {
-                    return (ended, handle.wait(job).await.expect("it has finished"));
-                }
-                _ => {}
-            }
-        }
-    }
 }
 
 fn words(status: &JobStatus) -> Vec<&str> {

@@ -49,6 +49,10 @@ pub enum Problem {
     UnknownBand,
     #[error("a duration this long cannot be counted")]
     DurationTooLong,
+    #[error("a zero byte cannot be passed on to a program")]
+    ZeroByte,
+    #[error("the name of a variable, which is not empty and has no `=`")]
+    NoVariable,
     #[error("no time at all would end everything at once")]
     NoTime,
     #[error("not supported yet")]

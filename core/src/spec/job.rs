@@ -10,7 +10,7 @@ use crate::resources::{AMOUNT_MAX, KindId, Resources};
 use crate::settings::Settings;
 use crate::time::Span;
 
-use super::{HostPort, Invalid, NodeChoice, Problem, Rules, Standing};
+use super::{CommandSpec, HostPort, Invalid, NodeChoice, Problem, Rules, Standing};
 
 /// A job to be run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -58,6 +58,8 @@ pub struct RoleSpec {
     pub task_key: Option<Arc<str>>,
     /// How long one attempt may run before it is ended; `deadlines.run` unless given.
     pub timeout: Option<Span>,
+    /// What an executor of processes starts for each task.
+    pub command: Option<Arc<CommandSpec>>,
 }
 
 /// Everything about a task that placement looks at. Tasks of equal shape are identical: they share
@@ -168,8 +170,8 @@ impl GroupSpec {
 impl RoleSpec {
     pub fn new(name: impl Into<String>, min: u32, max: u32, request: Resources) -> RoleSpec {
         let shape = Arc::new(ShapeSpec { request, ..ShapeSpec::default() });
-        let (duration, task_key, timeout) = (None, None, None);
-        RoleSpec { name: name.into(), min, max, shape, duration, task_key, timeout }
+        let (duration, task_key, timeout, command) = (None, None, None, None);
+        RoleSpec { name: name.into(), min, max, shape, duration, task_key, timeout, command }
     }
 
     fn note_problems(&self, field: &str, settings: &Settings, problems: &mut Vec<Invalid>) {
@@ -194,6 +196,9 @@ impl RoleSpec {
             problems.extend(check_length(&format!("{field}.snapshot"), snapshot, length));
         }
         note_amounts(&format!("{field}.request"), &self.shape.request, settings, problems);
+        if let Some(command) = &self.command {
+            command.note_problems(&format!("{field}.command"), problems);
+        }
         self.shape.rules.note_problems(field, length, problems);
         self.shape.note_problems(field, problems);
     }

@@ -1,6 +1,7 @@
 //! What callers hand in: jobs and nodes, as validated values.
 
 mod choice;
+mod command;
 mod company;
 mod facts;
 mod invalid;
@@ -10,6 +11,7 @@ mod rules;
 mod standing;
 
 pub use choice::NodeChoice;
+pub use command::{CommandSpec, OutputTo, RING_DEFAULT, RING_MAX};
 pub use company::{Company, HostPort, Protocol};
 pub use facts::NodeFacts;
 pub use invalid::{Invalid, Problem};

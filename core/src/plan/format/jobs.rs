@@ -12,6 +12,7 @@ use crate::spec::{
 };
 use crate::time::{SECONDS_MAX, Span, Time};
 
+use super::command;
 use super::names::Names;
 use super::nodes::read_names;
 
@@ -133,7 +134,10 @@ fn read_groups(fields: &Fields<'_>, settings: &Settings) -> Option<Vec<GroupSpec
 
 /// Every element of a list, or `None` when one of them could not be read: the rules for the whole
 /// would then judge something that nobody wrote.
-fn read_each<T>(list: Cursor<'_>, mut read: impl FnMut(Cursor<'_>) -> Option<T>) -> Option<Vec<T>> {
+pub(super) fn read_each<T>(
+    list: Cursor<'_>,
+    mut read: impl FnMut(Cursor<'_>) -> Option<T>,
+) -> Option<Vec<T>> {
     let mut is_complete = true;
     let items = list.list(|item| {
         let value = read(item);
@@ -175,12 +179,14 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
         let duration = fields.get("duration").and_then(|cursor| cursor.span(Span::ZERO..=longest));
         let task_key = fields.get("task_key").and_then(|cursor| cursor.name()).map(Into::into);
         let timeout = fields.get("timeout").and_then(|cursor| cursor.span(bounds::RUN.range()));
+        let command = command::read(fields);
         let rules = read_rules(fields);
         let company = read_company(fields);
         fields.later(&ROLE_LATER);
         let (min, max) = sizes?;
         let shape = Arc::new(ShapeSpec { service, request: request?, rules: rules?, ..company? });
-        Some(RoleSpec { name: name?.to_owned(), min, max, shape, duration, task_key, timeout })
+        let command = command?;
+        Some(RoleSpec { name: name?.to_owned(), min, max, shape, duration, task_key, timeout, command })
     })?
 }
 

@@ -1,0 +1,102 @@
+//! Nodes as services describe them, with resources by name.
+
+use std::collections::BTreeMap;
+
+use plimsoll_core::settings::Settings;
+use plimsoll_core::spec::{self, Availability, Condition, Invalid};
+
+use crate::specs::{Amount, resources};
+
+/// A node to be added.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct NodeSpec {
+    /// Unique among the nodes that are there.
+    pub name: String,
+    /// The part of the cluster it belongs to.
+    pub pool: Option<String>,
+    /// What it offers, by resource kind.
+    pub capacity: BTreeMap<String, Amount>,
+    /// What is known about it.
+    pub labels: BTreeMap<String, String>,
+    /// What its engine says about itself.
+    pub engine_labels: BTreeMap<String, String>,
+    /// The operating system, such as `linux`.
+    pub os: Option<String>,
+    /// The architecture, such as `amd64`.
+    pub arch: Option<String>,
+    /// Its part in the cluster, such as `worker`.
+    pub role: Option<String>,
+    /// Its address.
+    pub ip: Option<String>,
+    /// Plugins that are installed on it.
+    pub plugins: Vec<String>,
+    /// What the operators say about it.
+    pub condition: Condition,
+    /// Whether it takes new work.
+    pub availability: Availability,
+}
+
+/// A change of a node; what is `None` stays.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct NodePatch {
+    /// The whole of what it offers from now on.
+    pub capacity: Option<BTreeMap<String, Amount>>,
+    /// All of its labels from now on.
+    pub labels: Option<BTreeMap<String, String>>,
+    /// What the operators say about it from now on.
+    pub condition: Option<Condition>,
+    /// Whether it takes new work from now on.
+    pub availability: Option<Availability>,
+}
+
+impl NodeSpec {
+    /// A node that offers nothing yet.
+    pub fn new(name: impl Into<String>) -> NodeSpec {
+        NodeSpec { name: name.into(), ..NodeSpec::default() }
+    }
+
+    /// Adds to what it offers.
+    #[must_use]
+    pub fn capacity(mut self, kind: impl Into<String>, amount: impl Into<Amount>) -> NodeSpec {
+        self.capacity.insert(kind.into(), amount.into());
+        self
+    }
+
+    /// Adds a label.
+    #[must_use]
+    pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> NodeSpec {
+        self.labels.insert(key.into(), value.into());
+        self
+    }
+
+    pub(crate) fn validated(&self, settings: &Settings) -> Result<spec::NodeSpec, Invalid> {
+        let capacity = resources("capacity", &self.capacity, settings)?;
+        let mut node = spec::NodeSpec::new(self.name.clone(), capacity);
+        let facts = &mut node.facts;
+        if let Some(pool) = &self.pool {
+            facts.pool.clone_from(pool);
+        }
+        facts.labels.clone_from(&self.labels);
+        facts.engine_labels.clone_from(&self.engine_labels);
+        (facts.os, facts.arch) = (self.os.clone(), self.arch.clone());
+        (facts.role, facts.ip) = (self.role.clone(), self.ip.clone());
+        facts.plugins.clone_from(&self.plugins);
+        (node.condition, node.availability) = (self.condition, self.availability);
+        node.validate(settings)?;
+        Ok(node)
+    }
+}
+
+impl NodePatch {
+    pub(crate) fn validated(&self, settings: &Settings) -> Result<spec::NodePatch, Invalid> {
+        let capacity = self.capacity.as_ref().map(|amounts| resources("capacity", amounts, settings));
+        let patch = spec::NodePatch {
+            capacity: capacity.transpose()?,
+            labels: self.labels.clone(),
+            condition: self.condition,
+            availability: self.availability,
+        };
+        patch.validate(settings)?;
+        Ok(patch)
+    }
+}
