@@ -24,8 +24,10 @@ pub struct Decision {
     pub role: String,
     pub task: u32,
     pub node: String,
-    /// The class that the job belongs to, once there are classes.
+    /// The class that the job belongs to, if there are classes.
     pub class: Option<String>,
+    /// The queue that the job waits in, if it names one.
+    pub queue: Option<String>,
     pub why: String,
 }
 
@@ -58,6 +60,12 @@ pub struct WaitingGroup {
     pub sentence: String,
 }
 
+fn count(counts: &mut BTreeMap<String, u64>, name: Option<&String>) {
+    if let Some(name) = name {
+        *counts.entry(name.clone()).or_default() += 1;
+    }
+}
+
 impl PlanReport {
     pub(super) fn record(&mut self, decision: Decision) {
         let summary = &mut self.summary;
@@ -66,8 +74,13 @@ impl PlanReport {
                 summary.assigned += 1;
                 *summary.assigned_by_job.entry(decision.job.clone()).or_default() += 1;
                 *summary.assigned_by_node.entry(decision.node.clone()).or_default() += 1;
+                count(&mut summary.assigned_by_class, decision.class.as_ref());
+                count(&mut summary.assigned_by_queue, decision.queue.as_ref());
             }
-            DecisionKind::Stop => summary.stopped += 1,
+            DecisionKind::Stop => {
+                summary.stopped += 1;
+                count(&mut summary.stopped_by_class, decision.class.as_ref());
+            }
         }
         self.decisions.push(decision);
     }

@@ -278,6 +278,7 @@ impl<'a> DryRun<'a> {
     fn decide(&mut self, kind: DecisionKind, attempt: Attempt, node: NodeId, at: Time, why: String) {
         let spec = &self.jobs[attempt.task.job().0 as usize - 1];
         let group = &spec.groups[attempt.task.group.index()];
+        let shares = &self.scenario.settings.shares;
         self.report.record(Decision {
             at: at.as_seconds(),
             kind,
@@ -286,7 +287,8 @@ impl<'a> DryRun<'a> {
             role: group.roles[usize::from(attempt.task.role)].name.clone(),
             task: attempt.task.index,
             node: self.scenario.nodes[node.index()].facts.name.clone(),
-            class: None,
+            class: shares.class_of(&spec.requestor, &spec.standing.queue).map(str::to_owned),
+            queue: (!spec.standing.queue.is_empty()).then(|| spec.standing.queue.to_string()),
             why,
         });
     }

@@ -85,8 +85,10 @@ impl Limits {
 
     /// Whether there is any limit at all, so that nobody pays for none.
     pub(super) fn any(settings: &ShareSettings) -> bool {
-        settings.non_preemptible_factor.is_some()
-            || settings.excess_budget.is_some()
+        // Without classes and queues everything is one queue's, and nothing is beyond its fair share.
+        let has_fair_shares = settings.classes.is_some() || !settings.queues.is_empty();
+        let is_fair_limit = settings.non_preemptible_factor.is_some() || settings.excess_budget.is_some();
+        (has_fair_shares && is_fair_limit)
             || settings.rates.scheduling.is_some()
             || settings.rates.queue_scheduling.is_some()
             || settings.queues.iter().any(|queue| queue.quota.is_some())

@@ -140,6 +140,14 @@ impl ShareSettings {
         found.or_else(|| (name.is_empty() && !self.bands.is_empty()).then(|| self.bands.len() - 1))
     }
 
+    /// The name of the class of a job: that of its queue, or else by who asks for it.
+    pub fn class_of(&self, requestor: &str, queue: &str) -> Option<&str> {
+        let classes = self.classes.as_ref()?;
+        let of_queue = self.queue(queue).and_then(|queue| self.queues[queue].class);
+        let class = of_queue.or_else(|| classes.requestors.class_of(requestor)).unwrap_or(classes.default);
+        Some(&classes.percents.classes()[class.at()].name)
+    }
+
     pub fn queue(&self, name: &str) -> Option<usize> {
         self.queues.iter().position(|queue| queue.name == name)
     }
