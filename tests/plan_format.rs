@@ -271,6 +271,25 @@ fn bad_references() {
         ),
         (
             beside(
+                r#""failures": [{"service": "s", "node": "m", "at": [9, 11, "x"]}, {"version": -1, "at": 3}],
+                   "events": [{"at": 11, "fail": {"job": "k", "node": "m", "count": 0, "why": 1}}]"#,
+            ),
+            &[
+                "events[0].fail.count: expected a whole number between 1 and 4294967295, found 0",
+                "events[0].fail.node: expected the name of a known node: `n-0` or `n-1`, found \"m\"",
+                "events[0].fail.why: unknown field, expected `job`, `count`, `group`, `role` or `node`",
+                "events[0].fail.job: expected the name of a known job: `j`, found \"k\"",
+                "failures[0].node: expected the name of a known node: `n-0` or `n-1`, found \"m\"",
+                "failures[0].at[1]: must not be after `now`, which is 10, found 11",
+                "failures[0].at[2]: expected seconds between 0 and 1000000000000, found \"x\"",
+                "failures[1].service: missing, expected the name of a service",
+                "failures[1].version: expected a whole number between 0 and 9223372036854775807, found -1",
+                "failures[1].node: missing, expected the name of a node",
+                "failures[1].at: expected a list, found 3",
+            ],
+        ),
+        (
+            beside(
                 r#""events": [{"at": 12, "submit": {"name": "k", "tasks": 1}}, {"at": 11, "cancel": {"job": "k"}},
                                  {"at": 13, "cancel": {"job": "k"}}]"#,
             ),
@@ -285,9 +304,9 @@ fn bad_references() {
             ),
             &[
                 "events[0].at: must not be before `now`, which is 10, found 9",
-                "events[1]: missing, expected exactly one of `finish`, `node`, `submit` or `cancel`",
+                "events[1]: missing, expected exactly one of `finish`, `fail`, `node`, `submit` or `cancel`",
                 "events[2].at: missing, expected seconds",
-                "events[3]: exactly one of `finish`, `node`, `submit` or `cancel` may happen in one event",
+                "events[3]: exactly one of `finish`, `fail`, `node`, `submit` or `cancel` may happen in one event",
                 "events[4].resize: not supported yet: resize, found {\"job\": \"j\"}",
                 "events[6].node.name: expected the name of a known node: `n-0` or `n-1`, found \"m\"",
                 "events[6].node.availability: expected one of `active`, `pause` or `drain`, found \"gone\"",
@@ -307,7 +326,7 @@ fn bad_files_as_a_whole() {
             &[
                 "config: expected a text, found 7",
                 "now: expected seconds between 0 and 1000000000000, found -1",
-                "not supported yet: failures, found [1]",
+                "failures[0]: expected a table, found 1",
                 "untill: unknown field, expected `until`",
             ],
         ),

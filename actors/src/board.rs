@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use dashmap::DashMap;
+use plimsoll_core::breakdown::Breakdown;
 use plimsoll_core::id::{Attempt, JobId, NodeId};
 use plimsoll_core::job_state::JobState;
 use plimsoll_core::messages::{JobEvent, NodeEvent, Refusal};
@@ -48,6 +49,8 @@ pub struct NodeStatus {
     pub name: Arc<str>,
     /// Attempts bound to the node and not ended.
     pub live: u64,
+    /// Why the node is broken, if that is because too much failed there.
+    pub breakdown: Option<Arc<Breakdown>>,
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +81,12 @@ impl JobStatus {
     pub fn queued(&self) -> u64 {
         let others = self.live + self.completed + self.failed + self.cancelled;
         self.spec.tasks().saturating_sub(others)
+    }
+}
+
+impl NodeStatus {
+    fn new(id: NodeId, name: Arc<str>) -> NodeStatus {
+        NodeStatus { id, name, live: 0, breakdown: None }
     }
 }
 
@@ -213,12 +222,18 @@ impl Board {
         match event {
             NodeEvent::Added { node, name, .. } => {
                 let name: Arc<str> = name.as_str().into();
-                self.nodes.insert(*node, NodeStatus { id: *node, name: Arc::clone(&name), live: 0 });
+                self.nodes.insert(*node, NodeStatus::new(*node, Arc::clone(&name)));
                 self.names.insert(name, *node);
             }
             NodeEvent::Removed { node, name } => {
                 self.nodes.remove_if(node, |_, status| *status.name == **name);
                 self.names.remove(name.as_str());
+            }
+            NodeEvent::Broken { node, breakdown } => {
+                self.change_node(*node, |status| status.breakdown = Some(Arc::clone(breakdown)));
+            }
+            NodeEvent::BreakdownOver { node } => {
+                self.change_node(*node, |status| status.breakdown = None);
             }
             _ => {}
         }
@@ -246,7 +261,8 @@ impl Board {
     pub(crate) fn fill(&self, jobs: &JobState, cluster: &plimsoll_core::cluster_state::ClusterState) {
         for (id, node) in cluster.nodes() {
             let name: Arc<str> = node.facts.name.as_str().into();
-            self.nodes.insert(id, NodeStatus { id, name: Arc::clone(&name), live: 0 });
+            let breakdown = node.breakdown.clone();
+            self.nodes.insert(id, NodeStatus { breakdown, ..NodeStatus::new(id, Arc::clone(&name)) });
             self.names.insert(name, id);
         }
         for task in jobs.live() {

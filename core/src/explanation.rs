@@ -1,9 +1,11 @@
 //! Why something waits: as data, and as one sentence.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::breakdown::Breakdown;
 use crate::id::{GroupId, TaskId};
 use crate::resources::Kinds;
 use crate::spec::Filter;
@@ -59,6 +61,11 @@ pub struct NoRoom {
     pub unsuitable: Vec<(Filter, u64)>,
     /// Nodes that take no new work: not ready, paused, drained, manual or broken.
     pub closed: u64,
+    /// Of these, nodes that broke down because too much failed there, and the first of them with the reason.
+    pub broken: u64,
+    pub breakdown: Option<(String, Arc<Breakdown>)>,
+    /// Nodes that come last because the service keeps failing there. They are counted elsewhere too.
+    pub flagged: u64,
     /// Nodes that would be too small even if empty.
     pub too_small: u64,
     /// Nodes that lack room now, by the resource of which they lack most.
@@ -208,6 +215,9 @@ impl fmt::Display for NoRoom {
         if self.closed > 0 {
             parts.push(format!("{} take no new work", self.closed));
         }
+        if let Some((node, breakdown)) = &self.breakdown {
+            parts.push(format!("{} of these broke down, {node} first: {breakdown}", self.broken));
+        }
         if self.too_small > 0 {
             parts.push(format!("{} are too small", self.too_small));
         }
@@ -228,6 +238,9 @@ impl fmt::Display for NoRoom {
                 Filter::Replicas => format!("{count} have as many replicas as allowed"),
                 _ => format!("{count} would have to be shared with others"),
             });
+        }
+        if self.flagged > 0 {
+            parts.push(format!("{} come last since the service keeps failing there", self.flagged));
         }
         if self.placeable > 0 {
             parts.push(format!("room for {} of them", self.placeable));

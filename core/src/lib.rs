@@ -6,6 +6,7 @@
 //! [`Rebalancer`](rebalancer)) exchange the messages of [`messages`]; the same machines run under
 //! actix, in the deterministic world ([`sim`]) and in dry runs ([`plan`]).
 
+pub mod breakdown;
 pub mod cluster_state;
 pub mod codec;
 pub mod collections;

@@ -30,6 +30,12 @@ pub enum Mutation {
     SkipWithdrawal,
     /// The Scheduler forgets what was to be looked at when credit ran out.
     ForgetStarved,
+    /// ClusterState sets a node broken without telling the Scheduler.
+    BreakInSilence,
+    /// The Scheduler takes flagged nodes like any other.
+    TrustFlagged,
+    /// The Scheduler forgets some of the failures it hears of.
+    ForgetFailure,
     /// JobState does not queue a lost task again.
     LoseReturnedTask,
     /// JobState leaves the rest of an atomic group running when a member is lost.

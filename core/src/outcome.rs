@@ -148,6 +148,11 @@ impl Outcome {
         matches!(self, Outcome::Completed | Outcome::TimedOut(Phase::Running))
     }
 
+    /// Whether the attempt failed by itself or did not get going, and nobody else ended it.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Outcome::Failed(_) | Outcome::TimedOut(_))
+    }
+
     /// Of a stop and a finish the first terminal report wins; a stop that was carried out ends as
     /// its cause says.
     pub fn of(exit: Exit, stop: Option<StopCause>) -> Outcome {

@@ -18,7 +18,7 @@ const GROUP: [&str; 3] = ["hops", "freeze", "on_unsatisfiable"];
 
 const ROLE: [&str; 6] = ["initial", "auxiliary", "guest_of", "task_key", "retries", "on_preempt"];
 
-const EVENTS: [&str; 5] = ["idle", "fail", "resize", "reprioritise", "settings"];
+const EVENTS: [&str; 4] = ["idle", "resize", "reprioritise", "settings"];
 
 /// Every place at which a field of later may stand, as a pointer and as the path that faults name.
 fn places() -> Vec<(String, String)> {
@@ -38,7 +38,6 @@ fn places() -> Vec<(String, String)> {
         fields.iter().map(|field| (format!("{pointer}/{field}"), format!("{path}.{field}"))).collect()
     };
     let mut places: Vec<(String, String)> = levels.into_iter().flat_map(expand).collect();
-    places.push(("/failures".into(), "failures".into()));
     places.push(("/events/1/node/pool".into(), "events[1].node.pool".into()));
     places
 }

@@ -121,7 +121,8 @@ fn complete() -> Value {
                    "name_length": 99, "labels_per_node": 9, "label_length": 99,
                    "placements_per_turn": 9},
         "retention": {"finished_jobs": 1, "finished_age": 1},
-        "deadlines": {"dispatch": 1, "prepare": 1, "run": 1, "overhead": 1, "stop": 1, "down": 1}
+        "deadlines": {"dispatch": 1, "prepare": 1, "run": 1, "overhead": 1, "stop": 1, "down": 1},
+        "faulty": {"failures": 1, "within": 1, "broken_after": 1, "probe": 1}
     });
     let more = json!({"count": 1, "pool": "p", "labels": {"zone": "a"}, "condition": "automated",
                       "availability": "active", "liveness": "ready"});
@@ -135,8 +136,10 @@ fn complete() -> Value {
         &json!({"group": "g", "role": "r", "count": 1, "node": "n", "started": 1}),
     );
     let finish = json!({"at": 13, "finish": {"job": "j", "count": 1}});
+    let fail = json!({"at": 13, "fail": {"job": "j", "count": 1, "group": "g", "role": "r", "node": "n"}});
     let cancel = json!({"at": 14, "cancel": {"job": "j"}});
-    file["events"].as_array_mut().expect("a list").extend([finish, cancel]);
+    file["events"].as_array_mut().expect("a list").extend([finish, fail, cancel]);
+    file["failures"] = json!([{"service": "web", "version": 3, "node": "n", "at": [1]}]);
     file
 }
 

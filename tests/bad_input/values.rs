@@ -174,6 +174,7 @@ fn unknown_names() {
     let unknown = FaultKind::UnknownName;
     check(&[
         ("/events/-", json!({"at": 12, "finish": {"job": "x"}}), "events[2].finish.job", unknown, "\"x\""),
+        ("/events/-", json!({"at": 12, "fail": {"job": "x"}}), "events[2].fail.job", unknown, "\"x\""),
         ("/events/-", json!({"at": 12, "cancel": {"job": "x"}}), "events[2].cancel.job", unknown, "\"x\""),
         ("/events/-", json!({"at": 10.5, "cancel": {"job": "k"}}), "events[2].cancel.job", unknown, "\"k\""),
         ("/events/-", json!({"at": 12, "node": {"name": "m"}}), "events[2].node.name", unknown, "\"m\""),
@@ -189,6 +190,10 @@ fn unknown_names() {
 #[test]
 fn what_cannot_happen_is_refused() {
     let finish = with("/events/-", json!({"at": 13, "finish": {"job": "j", "count": 9}}));
+    let fail_of = |which: Value| with("/events/-", json!({"at": 13, "fail": which}));
+    let fail = fail_of(json!({"job": "j", "count": 9, "group": "g", "role": "r", "node": "n"}));
+    let no_group = fail_of(json!({"job": "j", "group": "h"}));
+    let no_role = fail_of(json!({"job": "j", "role": "s"}));
     let mut crowded = with("/nodes/0/capacity", json!({"cpu": 1}));
     crowded["running"] = json!([{"job": "j", "count": 2, "node": "n"}]);
     let mut down = with("/nodes/0/liveness", json!("down"));
@@ -197,6 +202,9 @@ fn what_cannot_happen_is_refused() {
     partial["running"] = json!([{"job": "j", "count": 1}]);
     let cases = [
         (finish, "events[2].finish.count", "job `j` has only 2 running tasks at that time, not 9"),
+        (fail, "events[2].fail.count", "job `j` has only 2 running tasks at that time, not 9"),
+        (no_group, "events[2].fail.group", "job `j` has no group named `h`"),
+        (no_role, "events[2].fail.role", "job `j` has no role named `s`"),
         (crowded, "running[0]", "node `n` has no room for 2 running tasks of role `r`"),
         (down, "running[0]", "node `n` is down and has no place for 1 running tasks of role `r`"),
         (partial, "running", "group `g` of job `j` is atomic: all of it runs or nothing"),

@@ -1,9 +1,8 @@
 //! What belongs to the formats and has no effect yet, for every test that must not pass it over.
 
 /// Settings that belong to the format and that nothing acts on yet.
-pub const SETTINGS_OF_LATER: [&str; 8] = [
+pub const SETTINGS_OF_LATER: [&str; 7] = [
     "rebalance",
-    "faulty",
     "protected_fraction",
     "claim_after",
     "gpu_cpu_ratio",

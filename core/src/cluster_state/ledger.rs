@@ -9,8 +9,10 @@ use crate::messages::{EndReport, Outbox, Released, StopOrder, Withdrawal};
 use crate::mutation::{self, Mutation};
 use crate::outcome::{Outcome, Phase, StopCause};
 use crate::spec::ShapeSpec;
+use crate::time::Time;
 
 use super::ClusterState;
+use super::broken::Sign;
 
 /// One attempt that holds its node.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -97,7 +99,7 @@ impl ClusterState {
         }
     }
 
-    pub(super) fn ended(&mut self, report: EndReport, out: &mut Outbox) {
+    pub(super) fn ended(&mut self, now: Time, report: EndReport, out: &mut Outbox) {
         let slot = report.attempt.slot;
         let live = if mutation::active(Mutation::IgnoreAttemptNumber) {
             self.live.get(slot.index()).and_then(Option::as_ref)
@@ -107,7 +109,11 @@ impl ClusterState {
         // A report of an attempt that is not live any more changes nothing.
         let Some(live) = live else { return };
         let outcome = Outcome::of(report.exit, live.stop);
+        let (node, sign) = (live.node, Sign::of(live, outcome));
         self.release(slot, outcome, out);
+        if let Some(sign) = sign {
+            self.note_sign(now, node, sign, out);
+        }
     }
 
     pub(super) fn progress(&mut self, attempt: Attempt, phase: Phase, out: &mut Outbox) {

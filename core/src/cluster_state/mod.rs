@@ -4,6 +4,7 @@
 //! are, books what still holds, refuses what does not, and releases what has ended before anybody
 //! else hears of it.
 
+mod broken;
 mod check;
 mod commit;
 mod ledger;
@@ -48,6 +49,9 @@ pub struct ClusterState {
     last_incarnation: u64,
     #[serde(skip)]
     down_deadlines: Deadlines,
+    /// When nodes that broke down are tried again.
+    #[serde(skip)]
+    probes: Deadlines,
 }
 
 impl ClusterState {
@@ -65,6 +69,7 @@ impl ClusterState {
             last_sweep: 0,
             last_incarnation: 0,
             down_deadlines: Deadlines::default(),
+            probes: Deadlines::default(),
         }
     }
 
@@ -127,10 +132,14 @@ impl ClusterState {
             return out.refuse(ticket, Refusal::UnknownNode(name));
         };
         let node = self.node_mut(id).expect("a named node is there");
-        let was_in_deficit = node.deficit();
+        let (was_in_deficit, was_broken_down) = (node.deficit(), node.breakdown.is_some());
         node.apply(patch);
         if node.deficit() && !was_in_deficit {
             out.node_event(NodeEvent::Deficit { node: id });
+        }
+        if was_broken_down && node.breakdown.is_none() {
+            out.node_event(NodeEvent::BreakdownOver { node: id });
+            self.probes.clear(id.index());
         }
         self.announce(id, out);
         out.reply(ticket, Answer::Done);
@@ -145,6 +154,7 @@ impl ClusterState {
         self.vacant.push(id);
         self.pending.forget(id);
         self.down_deadlines.clear(id.index());
+        self.probes.clear(id.index());
         out.runner.push(RunnerMessage::NodeGone(id));
         out.node_news(NodeNews { node: id, view: None });
         out.node_event(NodeEvent::Removed { node: id, name });
@@ -202,7 +212,7 @@ impl ClusterState {
             ClusterMessage::Seen { sequence } => self.pending.seen(sequence),
             ClusterMessage::Ended(reports) => {
                 for report in reports {
-                    self.ended(report, out);
+                    self.ended(now, report, out);
                 }
             }
             ClusterMessage::Progress(steps) => {
@@ -221,6 +231,9 @@ impl Machine for ClusterState {
         while let Some(index) = self.down_deadlines.pop_due(now) {
             self.give_up(NodeId(index as u32), out);
         }
+        while let Some(index) = self.probes.pop_due(now) {
+            self.probe(NodeId(index as u32), out);
+        }
         for message in batch {
             self.handle(now, message, out);
         }
@@ -228,14 +241,15 @@ impl Machine for ClusterState {
     }
 
     fn wake_at(&self) -> Option<Time> {
-        self.down_deadlines.earliest()
+        [self.down_deadlines.earliest(), self.probes.earliest()].into_iter().flatten().min()
     }
 
     fn rebuild(&mut self) {
-        self.down_deadlines = Deadlines::default();
+        (self.down_deadlines, self.probes) = (Deadlines::default(), Deadlines::default());
         for (index, node) in self.nodes.iter().enumerate() {
             let down_at = node.as_ref().map_or(Time::NEVER, |node| node.down_at);
             self.down_deadlines.set(index, down_at);
+            self.probes.set(index, node.as_ref().map_or(Time::NEVER, Node::probe_at));
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::breakdown::{Breakdown, Culprit};
 use crate::collections::Chain;
 use crate::messages::NodeView;
 use crate::outcome::Phase;
@@ -32,6 +33,10 @@ pub struct Node {
     pub(super) down_at: Time,
     /// The sweep that a returned node has to confirm before it takes work.
     pub(super) sweep: Option<u64>,
+    /// Why the node was set broken, unless that was done by hand.
+    pub breakdown: Option<Arc<Breakdown>>,
+    /// Whose tasks failed here since one succeeded, each once.
+    pub(super) failed_in_a_row: Vec<Culprit>,
     pub(super) attempts: Chain,
     /// Live attempts by phase.
     pub(super) phases: [u32; Phase::COUNT],
@@ -64,6 +69,8 @@ impl Node {
             company: Company::default(),
             down_at,
             sweep: None,
+            breakdown: None,
+            failed_in_a_row: Vec::new(),
             attempts: Chain::default(),
             phases: [0; Phase::COUNT],
         }
@@ -115,6 +122,7 @@ impl Node {
             capacity: self.capacity.clone(),
             open: self.takes_work(),
             state: self.state(),
+            breakdown: self.breakdown.clone(),
         }
     }
 
@@ -127,6 +135,7 @@ impl Node {
         }
         if let Some(condition) = patch.condition {
             self.condition = condition;
+            self.start_over();
         }
         if let Some(availability) = patch.availability {
             self.availability = availability;

@@ -1,5 +1,7 @@
 //! The ledger's own rules, one message at a time.
 
+mod broken;
+
 use super::*;
 use crate::id::{Attempt, JobId, Slot, TaskId};
 use crate::messages::{EndReport, JobMessage, Placement, Plan, PlanPart, SchedulerMessage};

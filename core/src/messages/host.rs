@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::breakdown::Breakdown;
 use crate::explanation::{Explanation, NodeExplanation};
 use crate::id::{Attempt, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::{Outcome, TaskState};
@@ -120,5 +121,14 @@ pub enum NodeEvent {
     Wanted {
         shape: Arc<ShapeSpec>,
         tasks: u64,
+    },
+    /// The node takes no new work: tasks of several services failed there in a row.
+    Broken {
+        node: NodeId,
+        breakdown: Arc<Breakdown>,
+    },
+    /// A breakdown is over: the node is tried again, or somebody has set its condition by hand.
+    BreakdownOver {
+        node: NodeId,
     },
 }

@@ -17,5 +17,6 @@ pub use outbox::Outbox;
 pub use rebalancer::{RebalancerMessage, ShareFigure};
 pub use runner::{AgentReport, Launch, RunnerMessage};
 pub use scheduler::{
-    Adopted, GroupArrival, NodeNews, NodeView, Released, ReturnedTask, RoleArrival, SchedulerMessage,
+    Adopted, GroupArrival, NodeNews, NodeView, PastFailure, Released, ReturnedTask, RoleArrival,
+    SchedulerMessage,
 };

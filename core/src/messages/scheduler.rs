@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::breakdown::Breakdown;
 use crate::explanation::Subject;
 use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::Outcome;
 use crate::resources::Resources;
 use crate::settings::Settings;
 use crate::spec::{NodeFacts, NodeState, ShapeSpec, Standing, Start};
-use crate::time::Span;
+use crate::time::{Span, Time};
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum SchedulerMessage {
@@ -68,6 +69,8 @@ pub enum SchedulerMessage {
         subject: Subject,
         node: String,
     },
+    /// From the host: what failed before, to be remembered as if it had been heard then; oldest first.
+    PastFailures(Vec<PastFailure>),
 }
 
 /// A group that wants places.
@@ -119,6 +122,14 @@ pub struct Released {
     pub outcome: Outcome,
 }
 
+/// A task of this version of a service failed on a node.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PastFailure {
+    pub service: (String, u64),
+    pub node: NodeId,
+    pub at: Time,
+}
+
 /// What changed about a node; `view` is `None` when it was removed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NodeNews {
@@ -137,4 +148,6 @@ pub struct NodeView {
     pub open: bool,
     /// Why, if it does not.
     pub state: NodeState,
+    /// Why it does not, if too much failed there.
+    pub breakdown: Option<Arc<Breakdown>>,
 }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::id::{Attempt, GroupId, JobId, NodeId, Ticket};
+use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::machine::{Broken, Machine};
-use crate::messages::{Answer, ClusterMessage, HostMessage, JobEvent, JobMessage, Refusal};
-use crate::outcome::{Exit, Outcome, Phase, StopCause};
+use crate::messages::{Answer, ClusterMessage, HostMessage, JobEvent, JobMessage, Refusal, SchedulerMessage};
+use crate::outcome::{Exit, FailureCause, Outcome, Phase, StopCause};
 use crate::sim::{Batch, Behaviour, Course, Party, World};
 use crate::spec::{JobSpec, Liveness, NodeChoice, NodePatch};
 use crate::time::{Span, Time};
 
 use super::lay::{Laid, lay};
 use super::report::{Decision, DecisionKind, PlanReport, WaitingGroup};
-use super::scenario::{Happening, Scenario};
+use super::scenario::{Happening, Scenario, Which};
 
 /// Why a dry run of a well-formed file cannot be carried out.
 #[derive(Clone, PartialEq, Debug, Error)]
@@ -94,6 +94,10 @@ impl<'a> DryRun<'a> {
         world.now = scenario.now;
         let add = |node| ClusterMessage::AddNode { ticket: Ticket(0), node: Box::new(node) };
         world.tell(Party::Cluster, Batch::Cluster(scenario.nodes.iter().cloned().map(add).collect()));
+        if !scenario.failures.is_empty() {
+            let failures = SchedulerMessage::PastFailures(scenario.failures.clone());
+            world.tell(Party::Scheduler, Batch::Scheduler(vec![failures]));
+        }
         let courses = Courses {
             ends: scenario.until.is_some(),
             now: scenario.now,
@@ -178,7 +182,20 @@ impl<'a> DryRun<'a> {
 
     fn happen(&mut self, index: usize, what: &Happening) -> Result<(), PlanError> {
         match what {
-            Happening::Finish { job, count } => self.finish_tasks(index, job, *count),
+            Happening::Finish { job, count } => self.end_tasks(
+                &format!("events[{index}].finish"),
+                job,
+                *count,
+                &Which::default(),
+                Exit::Completed,
+            ),
+            Happening::Fail { job, count, which } => self.end_tasks(
+                &format!("events[{index}].fail"),
+                job,
+                *count,
+                which,
+                Exit::Failed(FailureCause::Error),
+            ),
             Happening::Node { name, patch, liveness } => {
                 self.change_node(name, patch, *liveness);
                 Ok(())
@@ -195,24 +212,55 @@ impl<'a> DryRun<'a> {
         }
     }
 
-    /// Ends the tasks of the job that have run longest.
-    fn finish_tasks(&mut self, index: usize, job: &str, count: u32) -> Result<(), PlanError> {
+    /// Ends the tasks of the job that have run longest; `field` is the event that says so.
+    fn end_tasks(
+        &mut self,
+        field: &str,
+        job: &str,
+        count: u32,
+        which: &Which,
+        exit: Exit,
+    ) -> Result<(), PlanError> {
         let number = self.numbers[job];
+        self.check_names(field, job, which)?;
         let of_job = self.world.jobs.live().filter(|task| task.attempt.task.job() == number);
         let of_job = of_job.filter(|task| !self.ending.contains(&task.attempt));
+        let of_job = of_job.filter(|task| self.is_one_of(task.attempt.task, task.node, which));
         let mut running: Vec<(Time, Attempt, NodeId)> =
             of_job.map(|task| (self.started(task.attempt, task.since), task.attempt, task.node)).collect();
         if running.len() < count as usize {
             let what =
                 format!("job `{job}` has only {} running tasks at that time, not {count}", running.len());
-            return Err(PlanError::Impossible { field: format!("events[{index}].finish.count"), what });
+            return Err(PlanError::Impossible { field: format!("{field}.count"), what });
         }
         running.sort_unstable();
         for (_, attempt, node) in running.into_iter().take(count as usize) {
-            self.world.finish_execution(node, attempt, Exit::Completed);
+            self.world.finish_execution(node, attempt, exit);
             self.ending.insert(attempt);
         }
         Ok(())
+    }
+
+    /// Whether the job has the group and the role that an event names.
+    fn check_names(&self, field: &str, job: &str, which: &Which) -> Result<(), PlanError> {
+        let groups = &self.jobs[self.numbers[job].0 as usize - 1].groups;
+        let groups: Vec<_> = groups.iter().filter(|group| is_it(&group.name, &which.group)).collect();
+        let mut roles = groups.iter().flat_map(|group| &group.roles);
+        let missing = match (&which.group, &which.role) {
+            (Some(name), _) if groups.is_empty() => ("group", name),
+            (_, Some(name)) if !roles.any(|role| role.name == *name) => ("role", name),
+            _ => return Ok(()),
+        };
+        let (what, name) = missing;
+        let (field, what) = (format!("{field}.{what}"), format!("job `{job}` has no {what} named `{name}`"));
+        Err(PlanError::Impossible { field, what })
+    }
+
+    fn is_one_of(&self, task: TaskId, node: NodeId, which: &Which) -> bool {
+        let group = &self.jobs[task.job().0 as usize - 1].groups[task.group.index()];
+        let role = &group.roles[usize::from(task.role)].name;
+        let node = &self.scenario.nodes[node.index()].facts.name;
+        is_it(&group.name, &which.group) && is_it(role, &which.role) && is_it(node, &which.node)
     }
 
     fn started(&self, attempt: Attempt, since: Time) -> Time {
@@ -313,6 +361,11 @@ impl<'a> DryRun<'a> {
         }
         self.report
     }
+}
+
+/// Whether this is the name that is wanted, if any is.
+fn is_it(name: &str, wanted: &Option<String>) -> bool {
+    wanted.as_ref().is_none_or(|wanted| wanted == name)
 }
 
 fn why_stopped(outcome: Outcome) -> Option<&'static str> {

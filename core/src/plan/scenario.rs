@@ -1,5 +1,6 @@
 //! A cluster, its workload and what happens to them, as a dry run needs it: complete and checked.
 
+use crate::messages::PastFailure;
 use crate::settings::Settings;
 use crate::spec::{JobSpec, Liveness, NodePatch, NodeSpec};
 use crate::time::Time;
@@ -17,6 +18,8 @@ pub struct Scenario {
     pub nodes: Vec<NodeSpec>,
     pub jobs: Vec<ScenarioJob>,
     pub running: Vec<RunningTasks>,
+    /// What failed before, oldest first. A node is known by its position in `nodes`.
+    pub failures: Vec<PastFailure>,
     /// In order of time, and of the file where times are equal.
     pub events: Vec<ScenarioEvent>,
 }
@@ -56,6 +59,12 @@ pub enum Happening {
         job: String,
         count: u32,
     },
+    /// So many running tasks of the job fail.
+    Fail {
+        job: String,
+        count: u32,
+        which: Which,
+    },
     /// A node changes.
     Node {
         name: String,
@@ -66,6 +75,14 @@ pub enum Happening {
     Cancel {
         job: String,
     },
+}
+
+/// Which of the running tasks of a job; whatever is not given may be anything.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Which {
+    pub group: Option<String>,
+    pub role: Option<String>,
+    pub node: Option<String>,
 }
 
 impl Scenario {

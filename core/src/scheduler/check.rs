@@ -147,6 +147,11 @@ impl Scheduler {
         self.nodes.iter().map(|(id, node)| (id, node.free.clone())).collect()
     }
 
+    /// The nodes that take work as far as the Scheduler knows, by id.
+    pub fn open_nodes(&self) -> Vec<NodeId> {
+        self.nodes.iter().filter(|(_, node)| node.view.open).map(|(id, _)| id).collect()
+    }
+
     /// Groups of which something waits with a closed window.
     pub fn startable(&self) -> Vec<Startable> {
         let mut startable = Vec::new();

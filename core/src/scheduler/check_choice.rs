@@ -39,8 +39,13 @@ impl Scheduler {
     }
 
     fn plain_choice(&self, spec: &ShapeSpec) -> Option<NodeId> {
-        let members: Vec<Member<'_>> =
+        let mut members: Vec<Member<'_>> =
             self.nodes.iter().filter(|(_, node)| spec.rules.allow(&node.view.facts)).collect();
+        // As long as others have room, flagged nodes are as if they were not there.
+        let flagged = |node| self.nodes.faults.is_flagged_for(spec, node);
+        if members.iter().any(|(id, node)| !flagged(*id) && node.has_room_for(spec)) {
+            members.retain(|(id, _)| !flagged(*id));
+        }
         let remembering = |snapshot: Option<&str>| -> Vec<Member<'_>> {
             members.iter().copied().filter(|(_, node)| node.snapshot.as_deref() == snapshot).collect()
         };

@@ -1,6 +1,7 @@
 //! How the nodes stand for tasks of one shape: every node counted under everything that rules it out.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::explanation::{FilterCount, Nearest, NoRoom};
 use crate::id::NodeId;
@@ -103,6 +104,12 @@ impl Scheduler {
             let failures = failures(shape, node);
             filters.note(&failures, nodes);
             nearest.note(id, node, request, &failures);
+        }
+        room.flagged = self.nodes.faults.flagged_for(shape).map_or(0, |flagged| flagged.len() as u64);
+        for node in self.nodes.broken_down(shape) {
+            room.broken += 1;
+            let reason = node.view.breakdown.as_ref().expect("it broke down for a reason");
+            room.breakdown.get_or_insert_with(|| (node.view.facts.name.clone(), Arc::clone(reason)));
         }
         room.lacking.sort_by(|left, right| (right.1, &left.0).cmp(&(left.1, &right.0)));
         room.unsuitable.sort_unstable();

@@ -122,7 +122,14 @@ impl Scheduler {
         }
         // Who minds the company is placed one after the other: the exact search knows of room only.
         let minds = demands.iter().any(|demand| demand.shape.minds_company());
-        take_greedily(nodes, &demands).or_else(|| if minds { None } else { take_exactly(nodes, &demands) })
+        let take = |nodes: &mut Nodes| {
+            take_greedily(nodes, &demands)
+                .or_else(|| if minds { None } else { take_exactly(nodes, &demands) })
+        };
+        // A group that fits without the nodes that come last for it does without them.
+        let avoids = demands.iter().any(|demand| nodes.faults.flagged_for(demand.shape).is_some());
+        let found = if avoids { nodes.without_flagged(take) } else { None };
+        found.or_else(|| take(nodes))
     }
 }
 

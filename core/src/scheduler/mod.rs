@@ -17,6 +17,7 @@ mod check_choice;
 mod counts;
 mod credit;
 mod explain;
+mod faults;
 mod gangs;
 mod grants;
 mod groups;
@@ -112,7 +113,7 @@ pub struct Scheduler {
 
 impl Scheduler {
     pub fn new(settings: Arc<Settings>) -> Scheduler {
-        let (width, choice) = (settings.kinds.len(), settings.placement);
+        let (width, choice, faulty) = (settings.kinds.len(), settings.placement, settings.faulty);
         Scheduler {
             shares: Shares::new(&settings.shares),
             grants: None,
@@ -123,7 +124,7 @@ impl Scheduler {
             starts: 0,
             now: Time::ZERO,
             settings,
-            nodes: Nodes::new(width, choice),
+            nodes: Nodes::new(width, choice, faulty),
             shapes: Shapes::new(),
             jobs: Paged::default(),
             live: LiveTable::default(),
@@ -365,6 +366,9 @@ impl Scheduler {
         if !self.end_live(now, released.attempt) {
             return;
         }
+        if released.outcome.is_failure() {
+            self.note_failure(now, released);
+        }
         let group = self.group_mut(id).expect("a group outlives its attempts");
         if released.outcome.final_state().is_none() {
             group.count_returning(1);
@@ -460,6 +464,7 @@ impl Scheduler {
         let shared_otherwise = settings.shares != self.settings.shares;
         let chosen_otherwise = settings.placement != self.settings.placement;
         self.settings = settings;
+        self.nodes.faults.change_settings(self.settings.faulty, now);
         if chosen_otherwise {
             self.nodes.scopes.prefer(self.settings.placement);
             self.shapes.rescope(&mut self.nodes);
@@ -508,6 +513,7 @@ impl Scheduler {
             SchedulerMessage::ExplainOn { ticket, subject, node } => {
                 self.ask(Question { ticket, subject, node: Some(node) }, out);
             }
+            SchedulerMessage::PastFailures(failures) => self.remember(now, failures),
         }
     }
 }
@@ -516,6 +522,7 @@ impl Machine for Scheduler {
     type Message = SchedulerMessage;
 
     fn receive(&mut self, now: Time, batch: Vec<SchedulerMessage>, out: &mut Outbox) {
+        self.nodes.faults.advance(now);
         let mut turn = Turn::new(now, self.settings.limits.placements_per_turn);
         self.now = now;
         // Grants were counted for what was there: they hold as long as nothing else happens.

@@ -1,6 +1,7 @@
 //! The Scheduler's view of the nodes: what each offers, what the Scheduler has charged to it, and
 //! the index that finds the node with the fewest tasks among those with room.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -10,8 +11,10 @@ use crate::collections::{Chain, FitTree};
 use crate::id::{NodeId, Slot};
 use crate::messages::NodeView;
 use crate::resources::{KindId, Resources};
+use crate::settings::FaultySettings;
 use crate::spec::{Company, NodeChoice, ShapeSpec};
 
+use super::faults::Faults;
 use super::live::LiveTable;
 use super::scopes::{EVERYWHERE, ScopeId, Scopes};
 use super::standings::{Alike, Standings};
@@ -32,6 +35,13 @@ pub(super) struct Nodes {
     /// For those who ask how the nodes stand.
     #[serde(skip)]
     standings: Standings,
+    pub(super) faults: Faults,
+    /// Nodes on which too much failed.
+    #[serde(skip)]
+    broken_down: BTreeSet<NodeId>,
+    /// For as long as somebody looks for places without them, flagged nodes are none.
+    #[serde(skip)]
+    pub(super) flagged_excluded: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -62,7 +72,7 @@ impl NodeEntry {
 }
 
 impl Nodes {
-    pub(super) fn new(width: usize, choice: NodeChoice) -> Nodes {
+    pub(super) fn new(width: usize, choice: NodeChoice, faulty: FaultySettings) -> Nodes {
         Nodes {
             entries: Vec::new(),
             index: FitTree::new(u64::MAX, width),
@@ -70,6 +80,9 @@ impl Nodes {
             capacity: vec![0; width],
             scopes: Scopes::new(choice),
             standings: Standings::default(),
+            faults: Faults::new(faulty),
+            broken_down: BTreeSet::new(),
+            flagged_excluded: false,
         }
     }
 
@@ -82,6 +95,9 @@ impl Nodes {
         }
         self.scopes.rebuild(&self.entries);
         self.standings.forget();
+        self.faults.rebuild();
+        let broken_down = self.iter().filter(|(_, entry)| entry.view.breakdown.is_some());
+        self.broken_down = broken_down.map(|(id, _)| id).collect();
     }
 
     /// The scope of this shape; it is to be released once.
@@ -91,6 +107,12 @@ impl Nodes {
 
     pub(super) fn get(&self, id: NodeId) -> Option<&NodeEntry> {
         self.entries.get(id.index())?.as_ref()
+    }
+
+    /// The nodes that broke down and that tasks of this shape might be for, by id.
+    pub(super) fn broken_down(&self, shape: &ShapeSpec) -> impl Iterator<Item = &NodeEntry> {
+        let entries = self.broken_down.iter().filter_map(|id| self.get(*id));
+        entries.filter(|entry| shape.rules.node.as_ref().is_none_or(|name| *name == entry.view.facts.name))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (NodeId, &NodeEntry)> {
@@ -104,6 +126,10 @@ impl Nodes {
             self.entries.resize_with(id.index() + 1, || None);
         }
         self.leave(id);
+        match view.breakdown.is_some() {
+            true => self.broken_down.insert(id),
+            false => self.broken_down.remove(&id),
+        };
         match &mut self.entries[id.index()] {
             Some(entry) => {
                 entry.free -= &entry.view.capacity;
@@ -130,6 +156,8 @@ impl Nodes {
         self.leave(id);
         let entry = self.entries[id.index()].take().expect("checked above");
         self.scopes.judge(id, None);
+        self.faults.forget_node(id);
+        self.broken_down.remove(&id);
         self.scopes.forget(id, &entry);
         self.scopes.note(id, self.entries.len());
         self.standings.note(id, self.entries.len());
@@ -214,10 +242,26 @@ impl Nodes {
     }
 
     /// The node of the scope that comes first for this shape among those with room: one that is warm for
-    /// it where that counts, then in the order of the scope.
+    /// it where that counts, then in the order of the scope. Flagged nodes come after all others.
     pub(super) fn first_fit(&mut self, scope: ScopeId, shape: &ShapeSpec) -> Option<NodeId> {
+        let flagged = self.avoided_by(shape);
+        if flagged.is_some() {
+            let found = self.first_fit_without(scope, shape, flagged.as_ref());
+            if found.is_some() || self.flagged_excluded {
+                return found;
+            }
+        }
+        self.first_fit_without(scope, shape, None)
+    }
+
+    fn first_fit_without(
+        &mut self,
+        scope: ScopeId,
+        shape: &ShapeSpec,
+        flagged: Option<&Arc<Vec<NodeId>>>,
+    ) -> Option<NodeId> {
         let (entries, width) = (&self.entries, self.index.width());
-        if let Some(warm) = self.scopes.warm_fit(scope, shape, entries, width) {
+        if let Some(warm) = self.scopes.warm_fit(scope, shape, flagged, entries, width) {
             return Some(warm);
         }
         if self.scopes.is_plain(scope) {
@@ -225,16 +269,17 @@ impl Nodes {
             let found = self.index.first_fit_where(shape.request.amounts(), admits);
             return found.map(|index| NodeId(index as u32));
         }
-        self.scopes.first_fit(scope, shape, entries, width)
+        self.scopes.first_fit(scope, shape, flagged, entries, width)
     }
 
     /// Up to `most` nodes of the scope that have room for this, by id.
     pub(super) fn fits(&mut self, scope: ScopeId, shape: &ShapeSpec, most: usize) -> Vec<NodeId> {
-        if scope.realm == EVERYWHERE.realm {
+        let flagged = self.avoided_by(shape).filter(|_| self.flagged_excluded);
+        if scope.realm == EVERYWHERE.realm && flagged.is_none() {
             let found = self.index.fits(shape.request.amounts(), most);
             return found.into_iter().map(|index| NodeId(index as u32)).collect();
         }
-        self.scopes.fits(scope, shape, most, &self.entries, self.index.width())
+        self.scopes.fits(scope, shape, most, flagged.as_ref(), &self.entries, self.index.width())
     }
 
     /// The node of this name.

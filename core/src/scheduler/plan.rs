@@ -213,6 +213,7 @@ impl Scheduler {
         let spec = Arc::clone(&group.roles[role].spec);
         let scope = self.shapes.get(group.roles[role].shape).scopes[0];
         let first = self.nodes.first_fit(scope, &spec).ok_or(Served::NoRoom)?;
+        debug_assert!(self.nodes.may_take(first, &spec), "a flagged node is taken before others");
         // Credit is asked for before a place is taken, so where it counts, one by one.
         let most = if self.credit.is_some() { 1 } else { most };
         let alike = !spec.minds_company();
@@ -257,7 +258,8 @@ impl Scheduler {
         self.take_waiting(shape, 1);
         // One that still collects takes what was offered to it, and nothing else.
         let waiting = self.shapes.get(shape);
-        let better = Some(waiting.scopes[0]).filter(|_| waiting.window.is_none());
+        let scope = waiting.scopes[0];
+        let better = Some(scope).filter(|_| waiting.window.is_none());
         let better = better.filter(|scope| self.nodes.scopes.is_choosy(*scope));
         let group = groups::find_mut(&mut self.jobs, entry.group).expect("a queued group is there");
         let role = &mut group.roles[usize::from(entry.role)];
@@ -265,7 +267,7 @@ impl Scheduler {
         let (index, number) = role.take_queued();
         let node = match better {
             Some(scope) => self.nodes.first_fit(scope, &role.spec).unwrap_or(node),
-            None => node,
+            None => self.nodes.unless_flagged(node, scope, &role.spec),
         };
         self.nodes.take(node, &role.spec);
         bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number, node }, turn);

@@ -1,5 +1,7 @@
 //! Scopes: where a shape looks for nodes. Its realm says which of them will do, its view which comes first.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::id::NodeId;
@@ -124,11 +126,13 @@ impl Scopes {
     }
 
     /// Of the nodes with room those that remember the snapshot of the shape, then those that remember
-    /// nothing: the first of them that comes first in the scope. `None` also for a shape without.
+    /// nothing: the first of them that comes first in the scope. `None` also for a shape without. Here and
+    /// below nodes that are `flagged` are as if they were not there.
     pub(super) fn warm_fit(
         &mut self,
         scope: ScopeId,
         shape: &ShapeSpec,
+        flagged: Option<&Arc<Vec<NodeId>>>,
         entries: &Entries,
         width: usize,
     ) -> Option<NodeId> {
@@ -136,7 +140,7 @@ impl Scopes {
             return None;
         }
         let Scopes { realms, views, log, memories, .. } = self;
-        let from = Sources { realms, log, memories, entries, width };
+        let from = Sources { realms, log, memories, flagged, entries, width };
         let accept = |node: NodeId| admits(entries, node.index(), shape);
         [&shape.snapshot, &None].into_iter().find_map(|memory| {
             views.ask(scope.view, Some(memory), from, |tree| tree.first_fit(shape.request.amounts(), &accept))
@@ -148,6 +152,7 @@ impl Scopes {
         &mut self,
         scope: ScopeId,
         shape: &ShapeSpec,
+        flagged: Option<&Arc<Vec<NodeId>>>,
         entries: &Entries,
         width: usize,
     ) -> Option<NodeId> {
@@ -155,7 +160,7 @@ impl Scopes {
             return self.realms.named(name, shape, entries);
         }
         let Scopes { realms, views, log, memories, .. } = self;
-        let from = Sources { realms, log, memories, entries, width };
+        let from = Sources { realms, log, memories, flagged, entries, width };
         let accept = |node: NodeId| admits(entries, node.index(), shape);
         views.ask(scope.view, None, from, |tree| tree.first_fit(shape.request.amounts(), &accept))
     }
@@ -166,6 +171,7 @@ impl Scopes {
         scope: ScopeId,
         shape: &ShapeSpec,
         most: usize,
+        flagged: Option<&Arc<Vec<NodeId>>>,
         entries: &Entries,
         width: usize,
     ) -> Vec<NodeId> {
@@ -173,7 +179,7 @@ impl Scopes {
             return self.realms.named(name, shape, entries).into_iter().collect();
         }
         let Scopes { realms, views, log, memories, .. } = self;
-        let from = Sources { realms, log, memories, entries, width };
+        let from = Sources { realms, log, memories, flagged, entries, width };
         views.ask(scope.view, None, from, |tree| tree.fits(shape.request.amounts(), most))
     }
 }

@@ -4,9 +4,12 @@
 mod changes;
 mod choice;
 mod explanations;
+mod faults;
 mod gangs;
 mod planning;
 mod standings;
+
+use std::collections::BTreeMap;
 
 use super::*;
 use crate::id::JobId;
@@ -152,14 +155,21 @@ fn node(id: u32, capacity: Resources) -> NodeNews {
         capacity,
         open: true,
         state: NodeState::default(),
+        breakdown: None,
     };
     NodeNews { node: NodeId(id), view: Some(view) }
 }
 
 /// The node as it was, but taking no new work.
 fn closed(id: u32, capacity: Resources) -> NodeNews {
-    let view =
-        NodeView { version: u64::from(id) + 1_001, facts: facts(id), capacity, open: false, state: PAUSED };
+    let view = NodeView {
+        version: u64::from(id) + 1_001,
+        facts: facts(id),
+        capacity,
+        open: false,
+        state: PAUSED,
+        breakdown: None,
+    };
     NodeNews { node: NodeId(id), view: Some(view) }
 }
 

@@ -5,6 +5,9 @@
 //! somebody asks, so a change costs the same however many views there are. Tasks that start from a
 //! snapshot have two smaller indexes beside that of their view: the nodes that remember the snapshot, and
 //! those that remember nothing.
+//!
+//! Whoever avoids nodes asks an index without them, so that the order of the others is as if those were not
+//! there. It is built when somebody first avoids a node of the view.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,6 +68,8 @@ struct View {
     references: u32,
     #[serde(skip)]
     index: Index,
+    #[serde(skip)]
+    avoiding: Index,
     /// For each snapshot that somebody starts from, and for none, the nodes that remember it.
     warm: BTreeMap<Option<Arc<str>>, Warm>,
 }
@@ -74,6 +79,8 @@ struct Warm {
     references: u32,
     #[serde(skip)]
     index: Index,
+    #[serde(skip)]
+    avoiding: Index,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -84,6 +91,8 @@ struct Index {
     seen: u64,
     /// When it was last asked.
     asked: u64,
+    /// The nodes it does without.
+    flagged: Option<Arc<Vec<NodeId>>>,
 }
 
 /// What indexes are made of.
@@ -92,6 +101,8 @@ pub(super) struct Sources<'a> {
     pub(super) realms: &'a Realms,
     pub(super) log: &'a ChangeLog,
     pub(super) memories: &'a Memories,
+    /// Nodes that are to be avoided.
+    pub(super) flagged: Option<&'a Arc<Vec<NodeId>>>,
     pub(super) entries: &'a [Option<NodeEntry>],
     /// Resource kinds.
     pub(super) width: usize,
@@ -132,6 +143,13 @@ impl ViewKey {
     }
 }
 
+impl View {
+    fn indexes_mut(&mut self) -> impl Iterator<Item = &mut Index> {
+        let warm = self.warm.values_mut().flat_map(|warm| [&mut warm.index, &mut warm.avoiding]);
+        warm.chain([&mut self.index, &mut self.avoiding])
+    }
+}
+
 impl Index {
     /// The index as things stand now, and how many nodes more it has.
     fn catch_up(&mut self, key: &ViewKey, memory: Memory<'_>, from: Sources<'_>) -> (&SpreadTree, isize) {
@@ -144,6 +162,11 @@ impl Index {
         match changes {
             Some(changes) => {
                 let tree = self.tree.as_mut().expect("just seen");
+                // Other nodes are avoided now, or somebody else asks who avoids others.
+                if self.flagged.as_ref().map(Arc::as_ptr) != from.flagged.map(Arc::as_ptr) {
+                    let nodes = self.flagged.iter().chain(from.flagged).flat_map(|nodes| nodes.iter());
+                    nodes.for_each(|node| refresh(tree, *node, key, memory, from));
+                }
                 changes.for_each(|node| refresh(tree, node, key, memory, from));
             }
             None => {
@@ -157,6 +180,7 @@ impl Index {
             }
         }
         self.seen = from.log.now();
+        self.flagged = from.flagged.cloned();
         let grown = self.len() as isize - before as isize;
         (self.tree.as_ref().expect("just made"), grown)
     }
@@ -169,7 +193,10 @@ impl Index {
 fn refresh(tree: &mut SpreadTree, node: NodeId, key: &ViewKey, memory: Memory<'_>, from: Sources<'_>) {
     let entry = from.entries.get(node.index()).and_then(Option::as_ref);
     let entry = entry.filter(|entry| {
-        from.realms.has(key.realm, node) && memory.is_none_or(|wanted| entry.snapshot == *wanted)
+        let is_avoided = from.flagged.is_some_and(|flagged| flagged.binary_search(&node).is_ok());
+        !is_avoided
+            && from.realms.has(key.realm, node)
+            && memory.is_none_or(|wanted| entry.snapshot == *wanted)
     });
     let offered = entry.is_some_and(|entry| {
         entry.takes_work() && key.company.as_ref().is_none_or(|company| entry.company.admits(company))
@@ -206,7 +233,13 @@ impl Views {
         });
         let key = Arc::new(key);
         self.interned.insert(Arc::clone(&key), id);
-        let view = View { key, references: 0, index: Index::default(), warm: BTreeMap::new() };
+        let view = View {
+            key,
+            references: 0,
+            index: Index::default(),
+            avoiding: Index::default(),
+            warm: BTreeMap::new(),
+        };
         self.entries[id.0 as usize - 1] = Some(view);
         id
     }
@@ -220,13 +253,13 @@ impl Views {
             let warm = view.warm.get_mut(&memory).expect("a referenced memory is there");
             warm.references -= 1;
             if warm.references == 0 {
-                self.indexed -= warm.index.len();
+                self.indexed -= warm.index.len() + warm.avoiding.len();
                 view.warm.remove(&memory);
             }
         }
         view.references -= 1;
         if view.references == 0 {
-            self.indexed -= view.index.len();
+            self.indexed -= view.index.len() + view.avoiding.len();
             self.interned.remove(&view.key);
             self.entries[id.0 as usize - 1] = None;
             self.vacant.push(id);
@@ -245,8 +278,7 @@ impl Views {
         for (position, view) in self.entries.iter_mut().enumerate() {
             let Some(view) = view else { continue };
             self.interned.insert(Arc::clone(&view.key), ViewId(position as u32 + 1));
-            view.index = Index::default();
-            view.warm.values_mut().for_each(|warm| warm.index = Index::default());
+            view.indexes_mut().for_each(|index| *index = Index::default());
         }
     }
 
@@ -286,10 +318,14 @@ impl Views {
     ) -> T {
         self.asked += 1;
         let view = self.entries[id.0 as usize - 1].as_mut().expect("a referenced view is there");
-        let index = match memory {
-            None => &mut view.index,
-            Some(memory) => &mut view.warm.get_mut(memory).expect("a referenced memory is there").index,
+        let (index, avoiding) = match memory {
+            None => (&mut view.index, &mut view.avoiding),
+            Some(memory) => {
+                let warm = view.warm.get_mut(memory).expect("a referenced memory is there");
+                (&mut warm.index, &mut warm.avoiding)
+            }
         };
+        let index = if from.flagged.is_some() { avoiding } else { index };
         index.asked = self.asked;
         let (tree, grown) = index.catch_up(&view.key, memory, from);
         let answer = question(tree);
@@ -303,10 +339,8 @@ impl Views {
     /// Lets go of the indexes that nobody has asked for the longest time, but never of the last one.
     fn make_room(&mut self) {
         let views = self.entries.iter_mut().flatten();
-        let mut built: Vec<&mut Index> = views
-            .flat_map(|view| view.warm.values_mut().map(|warm| &mut warm.index).chain([&mut view.index]))
-            .filter(|index| index.tree.is_some())
-            .collect();
+        let mut built: Vec<&mut Index> =
+            views.flat_map(View::indexes_mut).filter(|index| index.tree.is_some()).collect();
         built.sort_unstable_by_key(|index| index.asked);
         built.pop();
         for index in built {

@@ -57,8 +57,13 @@ pub const HALF_TIME: Bounds<Span> = Bounds::new(HOUR, Span::from_millis(1), LONG
 /// Nothing is raised by waiting unless it is asked for.
 pub const BAND_AGEING: Bounds<Span> = Bounds::new(Span::ZERO, Span::ZERO, LONG);
 
+pub const FAULTY_FAILURES: Bounds<u64> = Bounds::new(5, 0, 100);
+pub const FAULTY_WITHIN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(300), SHORTEST_DEADLINE, LONG);
+pub const FAULTY_BROKEN_AFTER: Bounds<u64> = Bounds::new(3, 0, 100);
+pub const FAULTY_PROBE: Bounds<Span> = Bounds::new(Span::from_whole_seconds(600), Span::ZERO, LONG);
+
 /// What each setting does, in the words of the settings table.
-pub const DESCRIPTIONS: [(&str, &str); 37] = [
+pub const DESCRIPTIONS: [(&str, &str); 41] = [
     ("window", "seconds a window stays open after the last identical arrival; 0 plans at once"),
     ("window_cap", "seconds after its first arrival at which a window closes at the latest"),
     ("window_adaptive", "plan the first arrival after quiet at once and open the window behind it"),
@@ -96,4 +101,8 @@ pub const DESCRIPTIONS: [(&str, &str); 37] = [
     ("deadlines.overhead", "seconds an attempt gets on top of the `timeout` of its role"),
     ("deadlines.stop", "seconds until a node must confirm a stop"),
     ("deadlines.down", "seconds of silence until a suspect node is given up"),
+    ("faulty.failures", "failures of one version of a service that put a node last for it; 0 for never"),
+    ("faulty.within", "seconds during which these failures count"),
+    ("faulty.broken_after", "services that fail on a node in a row until it is broken; 0 for never"),
+    ("faulty.probe", "seconds until such a node is tried again; 0 waits for somebody to say so"),
 ];

@@ -1,6 +1,7 @@
 //! The validated settings: one shared value, switched at turn boundaries.
 
 pub mod bounds;
+mod faulty;
 mod raw;
 mod raw_sections;
 mod raw_shares;
@@ -14,6 +15,7 @@ use crate::resources::Kinds;
 use crate::spec::NodeChoice;
 use crate::time::Span;
 
+pub use faulty::{FaultySettings, RawFaulty};
 pub use raw::{RawSettings, declare_kind};
 pub use raw_sections::{RawDeadlines, RawLimits, RawRetention};
 pub use raw_shares::{RawClass, RawQueue, RawRate, RawRates, RawShares};
@@ -36,6 +38,8 @@ pub struct Settings {
     pub retention: Retention,
     pub deadlines: DeadlineSettings,
     pub shares: ShareSettings,
+    /// When a node is avoided, and when it is taken out of use.
+    pub faulty: FaultySettings,
     /// When imbalance between shares opens the gate; `None` keeps it closed.
     pub rebalance: Option<RebalanceSettings>,
 }

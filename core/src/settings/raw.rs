@@ -11,7 +11,7 @@ use crate::time::Span;
 use super::bounds::{self, Bounds};
 use super::raw_sections::{RawDeadlines, RawLimits, RawRetention, override_with, seconds_or_default};
 use super::raw_shares::RawShares;
-use super::{Settings, WindowSettings};
+use super::{RawFaulty, Settings, WindowSettings};
 
 /// Settings under their names in files, each of them optional. Lengths of time are seconds.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -33,14 +33,15 @@ pub struct RawSettings {
     pub retention: RawRetention,
     #[serde(skip_serializing_if = "RawDeadlines::is_empty")]
     pub deadlines: RawDeadlines,
+    #[serde(skip_serializing_if = "RawFaulty::is_empty")]
+    pub faulty: RawFaulty,
     #[serde(flatten)]
     pub shares: RawShares,
 }
 
 /// Settings of the format on which nothing acts yet. None of them may be passed over in silence.
-const LATER: [Later; 8] = [
+const LATER: [Later; 7] = [
     Later::Absent("rebalance"),
-    Later::Absent("faulty"),
     Later::Absent("protected_fraction"),
     Later::Absent("claim_after"),
     Later::Absent("gpu_cpu_ratio"),
@@ -75,6 +76,7 @@ impl RawSettings {
             limits: section(fields, "limits", RawLimits::read),
             retention: section(fields, "retention", RawRetention::read),
             deadlines: section(fields, "deadlines", RawDeadlines::read),
+            faulty: section(fields, "faulty", RawFaulty::read),
             shares: RawShares::read(fields),
         };
         fields.later(&LATER);
@@ -91,6 +93,7 @@ impl RawSettings {
         self.limits.merge(&over.limits);
         self.retention.merge(&over.retention);
         self.deadlines.merge(&over.deadlines);
+        self.faulty.merge(&over.faulty);
         self.shares.merge(&over.shares);
     }
 
@@ -106,6 +109,7 @@ impl RawSettings {
             limits: self.limits.validate(&log),
             retention: self.retention.validate(&log),
             deadlines: self.deadlines.validate(&log),
+            faulty: self.faulty.validate(&log),
             ..Settings::default()
         };
         log.into_result(Some(settings))
@@ -147,6 +151,7 @@ impl From<&Settings> for RawSettings {
             limits: RawLimits::from(&settings.limits),
             retention: RawRetention::from(&settings.retention),
             deadlines: RawDeadlines::from(&settings.deadlines),
+            faulty: RawFaulty::from(&settings.faulty),
             shares: RawShares::of(&settings.shares, &settings.kinds),
         }
     }

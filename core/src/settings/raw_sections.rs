@@ -216,11 +216,11 @@ pub(super) fn override_with<T: Clone>(field: &mut Option<T>, over: &Option<T>) {
     }
 }
 
-fn read_whole(fields: &Fields<'_>, name: &'static str, bounds: Bounds<u64>) -> Option<u64> {
+pub(super) fn read_whole(fields: &Fields<'_>, name: &'static str, bounds: Bounds<u64>) -> Option<u64> {
     fields.get(name).and_then(|cursor| cursor.whole(bounds.range()))
 }
 
-fn whole_or_default(log: &FaultLog, field: &str, value: Option<u64>, bounds: Bounds<u64>) -> u64 {
+pub(super) fn whole_or_default(log: &FaultLog, field: &str, value: Option<u64>, bounds: Bounds<u64>) -> u64 {
     let value = value.unwrap_or(bounds.default);
     if !bounds.range().contains(&value) {
         let found = Value::Integer(i64::try_from(value).unwrap_or(i64::MAX));

@@ -28,10 +28,13 @@ fn nothing_given_is_the_default() {
 #[test]
 fn effective_settings_read_back_as_themselves() {
     let text = r#"{"window": 0.1, "window_cap": 2, "window_adaptive": false, "resources": ["fpga", "x.y/z"],
-        "limits": {"jobs": 7, "nodes": 9}, "retention": {"finished_age": 1.5}, "deadlines": {"run": 60}}"#;
+        "limits": {"jobs": 7, "nodes": 9}, "retention": {"finished_age": 1.5}, "deadlines": {"run": 60},
+        "faulty": {"failures": 0, "within": 60, "broken_after": 2, "probe": 0}}"#;
     let raw = RawSettings::from_document(&document(text)).expect("good");
     let settings = raw.validate().expect("good");
     assert_eq!((settings.limits.jobs, settings.limits.nodes, settings.kinds.len()), (7, 9, 6));
+    let faulty = settings.faulty;
+    assert_eq!((faulty.failures, faulty.broken_after, faulty.probe.as_seconds()), (0, 2, 0.0));
     assert_eq!(RawSettings::from(&settings).validate(), Ok(settings));
 }
 
@@ -40,7 +43,9 @@ fn later_layers_replace_what_they_give() {
     let mut raw = RawSettings { window: Some(0.0), window_adaptive: Some(true), ..RawSettings::default() };
     let mut over = RawSettings { window: Some(0.2), ..RawSettings::default() };
     over.limits.jobs = Some(5);
+    (raw.faulty.failures, raw.faulty.within, over.faulty.within) = (Some(2), Some(1.0), Some(9.0));
     raw.merge(&over);
+    assert_eq!((raw.faulty.failures, raw.faulty.within, raw.faulty.probe), (Some(2), Some(9.0), None));
     assert_eq!((raw.window, raw.window_adaptive, raw.limits.jobs), (Some(0.2), Some(true), Some(5)));
 }
 
@@ -48,7 +53,7 @@ fn later_layers_replace_what_they_give() {
 fn every_bad_setting_is_named_at_once() {
     let text = r#"{"window": -1, "window_cap": "soon", "resources": ["fpga", "fpga", 7], "windov": 1,
         "limits": {"jobs": 0, "tasks": 1}, "deadlines": {"stop": 0}, "retention": 3,
-        "classes": [], "headroom": 0.1}"#;
+        "faulty": {"failures": 101, "within": 0, "after": 1}, "classes": [], "headroom": 0.1}"#;
     let expected = [
         "window: expected seconds between 0 and 3600, found -1",
         "window_cap: expected seconds between 0 and 3600, found \"soon\"",
@@ -58,6 +63,9 @@ fn every_bad_setting_is_named_at_once() {
         "limits.tasks: unknown field, expected `tasks_per_job`",
         "retention: expected a table, found 3",
         "deadlines.stop: expected seconds between 0.001 and 1000000000, found 0",
+        "faulty.failures: expected a whole number between 0 and 100, found 101",
+        "faulty.within: expected seconds between 0.001 and 1000000000, found 0",
+        "faulty.after: unknown field, expected `failures`, `within`, `broken_after` or `probe`",
         "not supported yet: classes, found []",
         "not supported yet: headroom, found 0.1",
         "windov: unknown field, expected `window`",

@@ -204,6 +204,19 @@ impl Troublemaker {
         }
     }
 
+    /// Somebody looks after the nodes that have broken down since; false if there are none.
+    pub(super) fn mend(&mut self, world: &mut World) -> bool {
+        let broken = world.cluster.nodes().filter(|(_, node)| node.condition == Condition::Broken);
+        let names: Vec<String> = broken.map(|(_, node)| node.facts.name.clone()).collect();
+        let found = !names.is_empty();
+        for name in names {
+            let patch = NodePatch { condition: Some(Condition::Automated), ..NodePatch::default() };
+            let ticket = self.ticket();
+            tell_cluster(world, ClusterMessage::UpdateNode { ticket, name, patch: Box::new(patch) });
+        }
+        found
+    }
+
     pub(super) fn cancel(&mut self, world: &mut World, job: JobId) {
         self.apply(&Fault::Cancel(job), world);
     }

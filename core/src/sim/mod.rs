@@ -3,6 +3,7 @@
 
 mod executor;
 mod faults;
+mod history;
 mod links;
 mod oracle;
 mod run;

@@ -32,6 +32,10 @@ impl World {
             promise!(1, seen == Some(free), "{id} has {free:?} free, the Scheduler believes {seen:?}");
         }
         promise!(1, view.len() == ledger.len(), "the Scheduler sees nodes that are not there");
+        let taking: Vec<NodeId> =
+            self.cluster.nodes().filter(|(_, node)| node.takes_work()).map(|(id, _)| id).collect();
+        let open = self.scheduler.open_nodes();
+        promise!(5, open == taking, "{taking:?} take work, the Scheduler believes {open:?}");
         let live: Vec<Attempt> = self.cluster.live().map(|live| live.attempt).collect();
         let dispatched: Vec<Attempt> = self.runner.live().map(|(attempt, _)| attempt).collect();
         promise!(4, live == dispatched, "the TaskRunner has {dispatched:?}, the ledger {live:?}");

@@ -304,6 +304,9 @@ impl Run<'_> {
                 report_heartbeats(&mut self.world);
                 continue;
             }
+            if self.trouble.mend(&mut self.world) {
+                continue;
+            }
             if self.world.jobs.unfinished() == 0 {
                 return self.check_nothing_is_left();
             }

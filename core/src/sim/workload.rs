@@ -9,7 +9,7 @@ use crate::constraint::{Constraint, Key};
 use crate::id::Attempt;
 use crate::outcome::{Exit, FailureCause};
 use crate::resources::{KindId, Resources};
-use crate::settings::{DeadlineSettings, Limits, Settings, WindowSettings};
+use crate::settings::{DeadlineSettings, FaultySettings, Limits, Settings, WindowSettings};
 use crate::spec::{GroupSpec, HostPort, JobSpec, NodeChoice, NodeSpec, RoleSpec, Rules, ShapeSpec, Start};
 use crate::time::Span;
 
@@ -43,7 +43,26 @@ pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
     let limits = Limits { placements_per_turn, ..Settings::default().limits };
     let placement = if rng.bool() { NodeChoice::Pack } else { NodeChoice::Spread };
     let shares = standings::shares(rng);
-    Settings { version, window, placement, deadlines, limits, shares, ..Settings::default() }
+    Settings {
+        version,
+        window,
+        placement,
+        deadlines,
+        limits,
+        shares,
+        faulty: faulty(rng),
+        ..Settings::default()
+    }
+}
+
+/// Few failures are enough, so that nodes are flagged and break often.
+fn faulty(rng: &mut Rng) -> FaultySettings {
+    FaultySettings {
+        failures: rng.choice([0, 1, 1, 2, 3]).expect("not empty"),
+        within: Span::from_millis(rng.choice([100, 2_000, 20_000, 200_000]).expect("not empty")),
+        broken_after: rng.choice([0, 1, 2, 3]).expect("not empty"),
+        probe: Span::from_millis(rng.choice([0, 50, 2_000, 20_000]).expect("not empty")),
+    }
 }
 
 pub(super) fn capacity(rng: &mut Rng) -> Resources {
@@ -113,7 +132,8 @@ pub(super) fn labels(rng: &mut Rng) -> BTreeMap<String, String> {
 fn role(rng: &mut Rng, number: usize, start: Start) -> RoleSpec {
     let max = rng.u32(1..=4);
     let min = if start == Start::Atomic { max } else { 0 };
-    let service = rng.bool().then(|| (rng.choice(["web", "batch"]).expect("not empty").to_owned(), 1));
+    let name = |rng: &mut Rng| rng.choice(["web", "batch"]).expect("not empty").to_owned();
+    let service = rng.bool().then(|| (name(rng), rng.choice([1, 1, 2]).expect("not empty")));
     let mut shape = ShapeSpec { service, request: request(rng), rules: rules(rng), ..ShapeSpec::default() };
     mind_company(rng, &mut shape);
     prefer_nodes(rng, &mut shape);
@@ -134,24 +154,27 @@ pub(super) fn job(rng: &mut Rng, number: u64) -> JobSpec {
     job
 }
 
-fn exit(rng: &mut Rng) -> Exit {
-    match rng.u8(0..20) {
-        0 => Exit::Failed(FailureCause::Error),
-        1 => Exit::Failed(FailureCause::Code(rng.i32(1..4))),
-        _ => Exit::Completed,
+fn exit(rng: &mut Rng, failing: u8) -> Exit {
+    match rng.u8(0..10) < failing {
+        true if rng.bool() => Exit::Failed(FailureCause::Error),
+        true => Exit::Failed(FailureCause::Code(rng.i32(1..4))),
+        false => Exit::Completed,
     }
 }
 
 /// Executions of all lengths; most succeed, some fail, some have to be killed.
 pub(super) struct Chance {
     rng: Rng,
+    /// In ten executions so many fail.
+    failing: u8,
     /// In a healed world everything ends by itself.
     pub(super) healed: bool,
 }
 
 impl Chance {
-    pub(super) fn new(rng: Rng) -> Chance {
-        Chance { rng, healed: false }
+    pub(super) fn new(mut rng: Rng) -> Chance {
+        let failing = rng.choice([1, 1, 4]).expect("not empty");
+        Chance { rng, failing, healed: false }
     }
 }
 
@@ -167,7 +190,7 @@ impl Behaviour for Chance {
             prepare: (!stuck).then_some(prepare),
             unprepared,
             run: (!endless).then_some(run),
-            exit: exit(rng),
+            exit: exit(rng, self.failing),
             dying: Span::from_millis(rng.choice([0, 5, 100]).expect("not empty")),
         }
     }

@@ -8,18 +8,19 @@ use crate::id::{Attempt, NodeId};
 use crate::job_state::JobState;
 use crate::machine::{Broken, Machine, promise};
 use crate::machines::Machines;
-use crate::messages::{HostMessage, NodeEvent, Outbox};
+use crate::messages::{ClusterMessage, HostMessage, NodeEvent, Outbox, RunnerMessage};
 use crate::node_agent::NodeAgent;
 use crate::outcome::Exit;
 use crate::rebalancer::Rebalancer;
 use crate::resources::Resources;
 use crate::scheduler::Scheduler;
 use crate::settings::Settings;
-use crate::spec::Liveness;
+use crate::spec::{Condition, Liveness};
 use crate::task_runner::TaskRunner;
 use crate::time::Time;
 
 use super::executor::{Behaviour, Executors};
+use super::history::History;
 use super::links::{Batch, Link, Party, Queues};
 
 /// See the module documentation. Whoever drives it decides which party has the next turn and when
@@ -41,6 +42,7 @@ pub struct World {
     host: Vec<HostMessage>,
     /// The outbox of the last turn, kept only for those who asked for it.
     last_outbox: Option<Outbox>,
+    history: History,
 }
 
 /// One machine's turn: take the batches in, check the promises, pass on what it said.
@@ -74,6 +76,7 @@ impl World {
             cut: BTreeSet::new(),
             host: Vec::new(),
             last_outbox: None,
+            history: History::new(settings.faulty),
         }
     }
 
@@ -189,10 +192,19 @@ impl World {
     ) -> Result<(), Broken> {
         let batches: Vec<Batch> = links.iter().filter_map(|link| self.queues.pop(*link)).collect();
         let mut out = Outbox::default();
+        let broken = self.broken_nodes();
         match to {
             Party::Jobs => machine_turn!(self, self.jobs, Batch::Jobs, batches, out),
-            Party::Scheduler => machine_turn!(self, self.scheduler, Batch::Scheduler, batches, out),
-            Party::Cluster => machine_turn!(self, self.cluster, Batch::Cluster, batches, out),
+            Party::Scheduler => {
+                self.listen(&batches);
+                machine_turn!(self, self.scheduler, Batch::Scheduler, batches, out);
+                self.history.check(self.now, &self.scheduler)?;
+            }
+            Party::Cluster => {
+                let adopted = adopted(&batches);
+                machine_turn!(self, self.cluster, Batch::Cluster, batches, out);
+                self.check_broken_nodes(&broken, &adopted, &out)?;
+            }
             Party::Runner => machine_turn!(self, self.runner, Batch::Runner, batches, out),
             Party::Rebalancer => machine_turn!(self, self.rebalancer, Batch::Rebalancer, batches, out),
             Party::Agent(node) => {
@@ -204,6 +216,40 @@ impl World {
         }
         self.pass_on(to, out);
         self.check_executions()
+    }
+
+    /// Notes what the Scheduler is about to hear of failures.
+    fn listen(&mut self, batches: &[Batch]) {
+        for batch in batches {
+            let Batch::Scheduler(messages) = batch else { continue };
+            messages.iter().for_each(|message| self.history.hear(self.now, message));
+        }
+    }
+
+    /// The broken nodes, each with its eligibility version.
+    fn broken_nodes(&self) -> Vec<(NodeId, u64)> {
+        let nodes = self.cluster.nodes().filter(|(_, node)| node.condition == Condition::Broken);
+        nodes.map(|(id, node)| (id, node.version)).collect()
+    }
+
+    /// A node that was broken before the turn and after it got nothing, unless it ran there already.
+    fn check_broken_nodes(
+        &self,
+        before: &[(NodeId, u64)],
+        adopted: &BTreeSet<Attempt>,
+        out: &Outbox,
+    ) -> Result<(), Broken> {
+        let after = self.broken_nodes();
+        for message in &out.runner {
+            let RunnerMessage::Launch(launches) = message else { continue };
+            for launch in launches.iter().filter(|launch| !adopted.contains(&launch.attempt)) {
+                let stayed =
+                    |(id, version): &&(NodeId, u64)| *id == launch.node && after.contains(&(*id, *version));
+                let broken = before.iter().find(stayed);
+                promise!(3, broken.is_none(), "{} is put on a broken node", launch.attempt);
+            }
+        }
+        Ok(())
     }
 
     fn execute(
@@ -278,4 +324,21 @@ impl World {
         let role = &job.spec.groups[attempt.task.group.index()].roles[usize::from(attempt.task.role)];
         Some(role.shape.request.clone())
     }
+}
+
+/// Attempts of these commits that run already.
+fn adopted(batches: &[Batch]) -> BTreeSet<Attempt> {
+    let mut adopted = BTreeSet::new();
+    for batch in batches {
+        let Batch::Cluster(messages) = batch else { continue };
+        for message in messages {
+            let ClusterMessage::Commit(plan) = message else { continue };
+            let mut placements = plan.placements.iter();
+            for part in &plan.parts {
+                let own = placements.by_ref().take(part.count as usize);
+                adopted.extend(own.filter(|_| part.adopted).map(|placement| placement.attempt));
+            }
+        }
+    }
+    adopted
 }

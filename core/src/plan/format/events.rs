@@ -1,7 +1,7 @@
 //! `events`: what happens after the dry run has begun, in order of time.
 
 use crate::document::{Cursor, Fault, FaultKind, FaultLog, Fields, Later, Value};
-use crate::plan::{Happening, ScenarioEvent};
+use crate::plan::{Happening, ScenarioEvent, Which};
 use crate::resources::Kinds;
 use crate::settings::Settings;
 use crate::spec::NodePatch;
@@ -10,9 +10,9 @@ use crate::time::Time;
 use super::names::Names;
 use super::{jobs, nodes};
 
-const ACTIONS: [&str; 4] = ["finish", "node", "submit", "cancel"];
+const ACTIONS: [&str; 5] = ["finish", "fail", "node", "submit", "cancel"];
 /// What may happen according to the format, but nothing acts on yet.
-const LATER_ACTIONS: [&str; 5] = ["idle", "fail", "resize", "reprioritise", "settings"];
+const LATER_ACTIONS: [&str; 4] = ["idle", "resize", "reprioritise", "settings"];
 
 /// An event as it stands in the file. What could not be read keeps its place in time, because later
 /// events may refer to it.
@@ -61,7 +61,7 @@ fn check_jobs(event: &Cursor<'_>, names: &mut Names) {
     if let Some(job) = event.field("submit") {
         jobs::enter_name(&job, None, names);
     }
-    for action in ["finish", "cancel"] {
+    for action in ["finish", "fail", "cancel"] {
         let Some(action) = event.field(action) else { continue };
         let Some(place) = action.field("job") else { continue };
         if let Value::Text(name) = place.value()
@@ -84,21 +84,22 @@ fn read_event(
     let is_later = LATER_ACTIONS.iter().any(|action| fields.get(action).is_some());
     let count = given.iter().flatten().count();
     if count > 1 {
-        let rule = "exactly one of `finish`, `node`, `submit` or `cancel` may happen in one event";
+        let rule = "exactly one of `finish`, `fail`, `node`, `submit` or `cancel` may happen in one event";
         fields.log().note(|| Fault::new(fields.path(), FaultKind::Refused, None, rule));
     } else if count == 0 && !is_later {
-        let expected = "exactly one of `finish`, `node`, `submit` or `cancel`";
+        let expected = "exactly one of `finish`, `fail`, `node`, `submit` or `cancel`";
         fields.log().note(|| Fault::new(fields.path(), FaultKind::Missing, None, expected));
     }
-    let [finish, node, submit, cancel] = given;
+    let [finish, fail, node, submit, cancel] = given;
     let finish = finish.and_then(read_finish);
+    let fail = fail.and_then(|cursor| read_fail(cursor, node_names));
     let node = node.and_then(|cursor| read_node(cursor, settings, node_names));
     let submit = submit.and_then(|cursor| {
         let job = jobs::read_job(cursor, settings, at.unwrap_or(Time::NEVER), "the event")?;
         Some(Happening::Submit(Box::new(job)))
     });
     let cancel = cancel.and_then(read_cancel);
-    (at, finish.or(node).or(submit).or(cancel))
+    (at, finish.or(fail).or(node).or(submit).or(cancel))
 }
 
 fn read_at(cursor: Cursor<'_>, now: Time) -> Option<Time> {
@@ -116,9 +117,27 @@ fn read_job_name(fields: &Fields<'_>) -> Option<String> {
 
 fn read_finish(cursor: Cursor<'_>) -> Option<Happening> {
     cursor.table(|fields| {
-        let job = read_job_name(fields);
-        let count = fields.get("count").map_or(Some(1), |cursor| cursor.whole(1..=u64::from(u32::MAX)));
-        Some(Happening::Finish { job: job?, count: count? as u32 })
+        let (job, count) = (read_job_name(fields), read_count(fields));
+        Some(Happening::Finish { job: job?, count: count? })
+    })?
+}
+
+fn read_count(fields: &Fields<'_>) -> Option<u32> {
+    let count = fields.get("count").map_or(Some(1), |cursor| cursor.whole(1..=u64::from(u32::MAX)));
+    count.map(|count| count as u32)
+}
+
+/// Groups and roles are looked up when it happens, because jobs may come by events.
+fn read_fail(cursor: Cursor<'_>, node_names: &Names) -> Option<Happening> {
+    cursor.table(|fields| {
+        let (job, count) = (read_job_name(fields), read_count(fields));
+        let [group, role, node] = ["group", "role", "node"].map(|field| fields.get(field));
+        let name = |place: Option<Cursor<'_>>| place?.name().map(str::to_owned);
+        let which = Which { group: name(group), role: name(role), node: name(node) };
+        if let (Some(name), Some(place)) = (&which.node, node) {
+            node_names.find(name, &place);
+        }
+        Some(Happening::Fail { job: job?, count: count?, which })
     })?
 }
 

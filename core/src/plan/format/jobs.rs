@@ -31,7 +31,7 @@ const ROLE_LATER: [Later; 5] = [
 
 const TASKS: u64 = u32::MAX as u64;
 const PRIORITIES: std::ops::RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64;
-const VERSION_MAX: u64 = i64::MAX as u64;
+pub(super) const VERSION_MAX: u64 = i64::MAX as u64;
 
 /// Reads `jobs`. Names are entered also for jobs that could not be read.
 pub(super) fn read_all(

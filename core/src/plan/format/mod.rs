@@ -5,6 +5,7 @@
 
 mod command;
 mod events;
+mod failures;
 mod jobs;
 mod names;
 mod nodes;
@@ -12,7 +13,7 @@ mod running;
 #[cfg(test)]
 mod tests;
 
-use crate::document::{Cursor, Fault, FaultKind, FaultLog, Faults, Fields, Later, Value};
+use crate::document::{Cursor, Fault, FaultKind, FaultLog, Faults, Fields, Value};
 use crate::settings::{RawSettings, Settings};
 use crate::time::Time;
 
@@ -65,8 +66,11 @@ fn read_fields(fields: &Fields<'_>, base: &RawSettings) -> Scenario {
         Some(list) => events::read_all(list, &mut settings, now, job_names, &node_names),
         None => Vec::new(),
     };
-    fields.later(&[Later::Empty("failures")]);
-    let scenario = Scenario { settings, now, until, nodes, jobs, running, events };
+    let failures = match fields.get("failures") {
+        Some(list) => failures::read_all(list, now, &node_names),
+        None => Vec::new(),
+    };
+    let scenario = Scenario { settings, now, until, nodes, jobs, running, failures, events };
     check_totals(fields, &scenario);
     scenario
 }

@@ -55,7 +55,14 @@ fn explanations_by_standing_are_those_by_node() {
             let id = rng.u32(0..12);
             let capacity = Resources::of(CPU, rng.i64(0..5));
             let (open, state) = (rng.u8(0..5) > 0, PAUSED);
-            let view = NodeView { version: job, facts: random_facts(&mut rng, id), capacity, open, state };
+            let view = NodeView {
+                version: job,
+                facts: random_facts(&mut rng, id),
+                capacity,
+                open,
+                state,
+                breakdown: None,
+            };
             let gone = rng.u8(0..10) == 0 && !live.iter().any(|(_, node)| node.0 == id);
             let news = NodeNews { node: NodeId(id), view: (!gone).then_some(view) };
             let arrival = role_of(random_shape(&mut rng), rng.u32(1..4));
