@@ -30,6 +30,10 @@ pub enum Mutation {
     SkipWithdrawal,
     /// The Scheduler forgets what was to be looked at when credit ran out.
     ForgetStarved,
+    /// The Scheduler places a group without a look at the hops it asks for.
+    IgnoreHops,
+    /// The network tree is not told of nodes that changed.
+    KeepOldTree,
     /// JobState does not queue a lost task again.
     LoseReturnedTask,
     /// JobState leaves the rest of an atomic group running when a member is lost.

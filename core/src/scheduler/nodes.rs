@@ -15,6 +15,7 @@ use crate::spec::{Company, NodeChoice, ShapeSpec};
 use super::live::LiveTable;
 use super::scopes::{EVERYWHERE, ScopeId, Scopes};
 use super::standings::{Alike, Standings};
+use super::topology::Topology;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Nodes {
@@ -32,6 +33,8 @@ pub(super) struct Nodes {
     /// For those who ask how the nodes stand.
     #[serde(skip)]
     standings: Standings,
+    #[serde(skip)]
+    topology: Topology,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -70,6 +73,7 @@ impl Nodes {
             capacity: vec![0; width],
             scopes: Scopes::new(choice),
             standings: Standings::default(),
+            topology: Topology::default(),
         }
     }
 
@@ -82,6 +86,7 @@ impl Nodes {
         }
         self.scopes.rebuild(&self.entries);
         self.standings.forget();
+        self.topology = Topology::default();
     }
 
     /// The scope of this shape; it is to be released once.
@@ -120,6 +125,7 @@ impl Nodes {
         self.scopes.judge(id, self.entries[id.index()].as_ref());
         self.scopes.note(id, self.entries.len());
         self.standings.note(id, self.entries.len());
+        self.topology.note(id);
     }
 
     /// Drops a node and names the attempts whose placements on it are still on their way.
@@ -133,6 +139,7 @@ impl Nodes {
         self.scopes.forget(id, &entry);
         self.scopes.note(id, self.entries.len());
         self.standings.note(id, self.entries.len());
+        self.topology.note(id);
         live.on_node(entry.attempts).map(|live| live.attempt.slot).collect()
     }
 
@@ -175,6 +182,7 @@ impl Nodes {
             bind(id, entry);
             self.scopes.note(id, nodes);
             self.standings.note(id, nodes);
+            self.topology.note(id);
             taken += 1;
             if taken == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
@@ -231,7 +239,8 @@ impl Nodes {
     /// Up to `most` nodes of the scope that have room for this, by id.
     pub(super) fn fits(&mut self, scope: ScopeId, shape: &ShapeSpec, most: usize) -> Vec<NodeId> {
         if scope.realm == EVERYWHERE.realm {
-            let found = self.index.fits(shape.request.amounts(), most);
+            let admits = |index: usize| admits(&self.entries, index, shape);
+            let found = self.index.fits_where(shape.request.amounts(), most, admits);
             return found.into_iter().map(|index| NodeId(index as u32)).collect();
         }
         self.scopes.fits(scope, shape, most, &self.entries, self.index.width())
@@ -256,6 +265,12 @@ impl Nodes {
     /// Whether those who ask how the nodes stand hear the truth.
     pub(super) fn standings_are_true(&self) -> bool {
         self.standings.is_true(&self.entries)
+    }
+
+    /// The network tree, as things stand now.
+    pub(super) fn topology(&mut self) -> &Topology {
+        self.topology.catch_up(&self.entries, self.index.width());
+        &self.topology
     }
 
     /// An upper bound on how many such requests fit on all nodes together.
@@ -291,6 +306,7 @@ impl Nodes {
         }
         self.scopes.note(id, self.entries.len());
         self.standings.note(id, self.entries.len());
+        self.topology.note(id);
     }
 
     fn enter(&mut self, id: NodeId) {

@@ -113,6 +113,7 @@ impl ViewKey {
                 spread: Vec::new(),
                 placement: None,
                 snapshot: None,
+                hops: None,
                 ..shape.clone()
             })
         };

@@ -4,6 +4,7 @@
 mod executor;
 mod faults;
 mod links;
+mod nearness;
 mod oracle;
 mod run;
 mod standings;

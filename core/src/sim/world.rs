@@ -21,6 +21,7 @@ use crate::time::Time;
 
 use super::executor::{Behaviour, Executors};
 use super::links::{Batch, Link, Party, Queues};
+use super::nearness::Nearness;
 
 /// See the module documentation. Whoever drives it decides which party has the next turn and when
 /// time passes; the world carries the messages and checks the promises.
@@ -37,6 +38,7 @@ pub struct World {
     pub(super) queues: Queues,
     /// Nodes whose links are cut: nothing passes until they are joined again.
     pub(super) cut: BTreeSet<NodeId>,
+    nearness: Nearness,
     /// What the machines told the host and nobody has taken yet.
     host: Vec<HostMessage>,
     /// The outbox of the last turn, kept only for those who asked for it.
@@ -72,6 +74,7 @@ impl World {
             executors: Executors::default(),
             queues: Queues::default(),
             cut: BTreeSet::new(),
+            nearness: Nearness::default(),
             host: Vec::new(),
             last_outbox: None,
         }
@@ -202,6 +205,7 @@ impl World {
             Party::Executor(node) => self.execute(node, batches, behaviour)?,
             Party::Host => unreachable!("nobody sends to the host over a link"),
         }
+        self.nearness.hear(&out, &self.jobs)?;
         self.pass_on(to, out);
         self.check_executions()
     }
