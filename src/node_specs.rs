@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_core::settings::Settings;
-use plimsoll_core::spec::{self, Availability, Condition, Invalid};
+use plimsoll_core::spec::{self, Availability, Condition, Invalid, NodePath, Problem};
 
 use crate::specs::{Amount, resources};
 
@@ -30,6 +30,8 @@ pub struct NodeSpec {
     pub ip: Option<String>,
     /// Plugins that are installed on it.
     pub plugins: Vec<String>,
+    /// Where it is in the network tree, such as `block-1/rack-7/host-3`.
+    pub path: Option<String>,
     /// What the operators say about it.
     pub condition: Condition,
     /// Whether it takes new work.
@@ -43,6 +45,8 @@ pub struct NodePatch {
     pub capacity: Option<BTreeMap<String, Amount>>,
     /// All of its labels from now on.
     pub labels: Option<BTreeMap<String, String>>,
+    /// Where it is in the network tree from now on.
+    pub path: Option<String>,
     /// What the operators say about it from now on.
     pub condition: Option<Condition>,
     /// Whether it takes new work from now on.
@@ -69,6 +73,13 @@ impl NodeSpec {
         self
     }
 
+    /// Says where it is in the network tree.
+    #[must_use]
+    pub fn path(mut self, path: impl Into<String>) -> NodeSpec {
+        self.path = Some(path.into());
+        self
+    }
+
     pub(crate) fn validated(&self, settings: &Settings) -> Result<spec::NodeSpec, Invalid> {
         let capacity = resources("capacity", &self.capacity, settings)?;
         let mut node = spec::NodeSpec::new(self.name.clone(), capacity);
@@ -81,6 +92,7 @@ impl NodeSpec {
         (facts.os, facts.arch) = (self.os.clone(), self.arch.clone());
         (facts.role, facts.ip) = (self.role.clone(), self.ip.clone());
         facts.plugins.clone_from(&self.plugins);
+        facts.path = node_path(self.path.as_deref())?;
         (node.condition, node.availability) = (self.condition, self.availability);
         node.validate(settings)?;
         Ok(node)
@@ -93,10 +105,16 @@ impl NodePatch {
         let patch = spec::NodePatch {
             capacity: capacity.transpose()?,
             labels: self.labels.clone(),
+            path: node_path(self.path.as_deref())?,
             condition: self.condition,
             availability: self.availability,
         };
         patch.validate(settings)?;
         Ok(patch)
     }
+}
+
+fn node_path(text: Option<&str>) -> Result<Option<NodePath>, Invalid> {
+    let parse = |text| NodePath::parse(text).ok_or_else(|| Invalid::new("path", text, Problem::NoPath));
+    text.map(parse).transpose()
 }

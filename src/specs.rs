@@ -9,7 +9,8 @@ use plimsoll_core::quantity::QuantityError;
 use plimsoll_core::resources::Resources;
 use plimsoll_core::settings::Settings;
 use plimsoll_core::spec::{
-    self, CommandSpec, HostPort, Invalid, NodeChoice, Platform, Problem, Rules, ShapeSpec, Standing, Start,
+    self, CommandSpec, Hops, HostPort, Invalid, NodeChoice, Platform, Problem, Rules, ShapeSpec, Standing,
+    Start,
 };
 use plimsoll_core::time::{Span, Time};
 
@@ -67,6 +68,8 @@ pub struct GroupSpec {
     pub name: String,
     /// Whether all tasks start together or each on its own.
     pub atomic: bool,
+    /// How far apart in the network tree its tasks may run; for atomic groups.
+    pub hops: Option<Hops>,
     /// At least one.
     pub roles: Vec<RoleSpec>,
 }
@@ -110,6 +113,8 @@ pub struct RoleSpec {
     pub placement: Option<NodeChoice>,
     /// What the tasks start from. A node on which the task before started from the same is preferred.
     pub snapshot: Option<String>,
+    /// How far apart in the network tree the tasks of the role may run; for atomic groups.
+    pub hops: Option<Hops>,
 }
 
 impl JobSpec {
@@ -232,6 +237,13 @@ impl GroupSpec {
         self
     }
 
+    /// Says how far apart in the network tree its tasks may run.
+    #[must_use]
+    pub fn hops(mut self, hops: Hops) -> GroupSpec {
+        self.hops = Some(hops);
+        self
+    }
+
     /// Adds a role.
     #[must_use]
     pub fn role(mut self, role: RoleSpec) -> GroupSpec {
@@ -244,7 +256,8 @@ impl GroupSpec {
         let roles = self.roles.iter().enumerate();
         let roles =
             roles.map(|(index, role)| role.convert(&format!("{field}.roles[{index}]"), start, settings));
-        Ok(spec::GroupSpec { name: self.name.clone(), start, roles: roles.collect::<Result<_, _>>()? })
+        let roles = roles.collect::<Result<_, _>>()?;
+        Ok(spec::GroupSpec { name: self.name.clone(), start, hops: self.hops, roles })
     }
 }
 
@@ -366,6 +379,13 @@ impl RoleSpec {
         self
     }
 
+    /// Says how far apart in the network tree the tasks may run.
+    #[must_use]
+    pub fn hops(mut self, hops: Hops) -> RoleSpec {
+        self.hops = Some(hops);
+        self
+    }
+
     fn rules(&self, field: &str) -> Result<Rules, Invalid> {
         let constraint = |(index, text): (usize, &String)| {
             Constraint::parse(text).map_err(|error| {
@@ -399,6 +419,7 @@ impl RoleSpec {
                 exclusive: self.exclusive,
                 placement: self.placement,
                 snapshot: self.snapshot.as_deref().map(Arc::from),
+                hops: self.hops,
             }),
 
             duration: optional_span(field, "duration", self.duration)?,

@@ -11,6 +11,7 @@ mod bad_input {
     mod later;
     mod limits;
     mod malformed;
+    mod network;
     mod requests;
     mod values;
 }

@@ -224,11 +224,11 @@ fn bad_groups_and_roles() {
             ],
         ),
         (
-            job(r#""groups": [{"name": "g", "start": "atomic", "pool": "same", "hops": 1,
+            job(r#""groups": [{"name": "g", "start": "atomic", "pool": "same", "freeze": 1,
                                "roles": [{"name": "r", "min": 1, "max": 2}]}]"#),
             &[
                 "jobs[0].groups[0].pool: not supported yet: pool, found \"same\"",
-                "jobs[0].groups[0].hops: not supported yet: hops, found 1",
+                "jobs[0].groups[0].freeze: not supported yet: freeze, found 1",
                 "jobs[0].groups[0].roles[0].min: not supported yet: min, found 1",
             ],
         ),

@@ -94,6 +94,7 @@ impl Run {
         let arrival = GroupArrival {
             group,
             start: Start::Independent,
+            hops: None,
             requestor: Arc::default(),
             standing: Standing::default(),
             roles: vec![role],

@@ -74,6 +74,8 @@ pub struct NoRoom {
     pub occupied: Vec<(Filter, u64)>,
     /// For an atomic group: how many of its tasks would find room now.
     pub placeable: u64,
+    /// For an atomic group that asks for nearness: the best that could be done.
+    pub within: Option<WithinHops>,
     /// What each filter rules out, each counted for itself, in the order of the filters.
     pub filters: Vec<FilterCount>,
     /// The smallest change that would let one task run.
@@ -129,6 +131,19 @@ impl NodeExplanation {
     pub fn sentence(&self) -> String {
         self.to_string()
     }
+}
+
+/// How many tasks would find room near each other.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WithinHops {
+    /// The hops that are asked for.
+    pub hops: u8,
+    pub placeable: u64,
+    /// How many must find room together.
+    pub wanted: u64,
+    /// Where most of them would: a part of the network tree, empty for the whole of it, or the name of a
+    /// node without a path; none if no task finds room.
+    pub best: Option<String>,
 }
 
 /// How many nodes one filter rules out. Another order of filters or of nodes gives the same `fails` and
@@ -245,7 +260,20 @@ impl fmt::Display for NoRoom {
         if self.placeable > 0 {
             parts.push(format!("room for {} of them", self.placeable));
         }
+        parts.extend(self.within.as_ref().map(WithinHops::to_string));
         write!(f, "of {} nodes {}", self.nodes, parts.join(", "))
+    }
+}
+
+impl fmt::Display for WithinHops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WithinHops { hops, placeable, wanted, best } = self;
+        write!(f, "room for {placeable} of {wanted} within {hops} hops")?;
+        match best.as_deref() {
+            None => Ok(()),
+            Some("") => f.write_str(" (best: the whole network)"),
+            Some(best) => write!(f, " (best: {best})"),
+        }
     }
 }
 

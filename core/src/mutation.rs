@@ -36,6 +36,10 @@ pub enum Mutation {
     TrustFlagged,
     /// The Scheduler forgets some of the failures it hears of.
     ForgetFailure,
+    /// The Scheduler places a group without a look at the hops it asks for.
+    IgnoreHops,
+    /// The network tree is not told of nodes that changed.
+    KeepOldTree,
     /// JobState does not queue a lost task again.
     LoseReturnedTask,
     /// JobState leaves the rest of an atomic group running when a member is lost.

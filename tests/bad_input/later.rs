@@ -7,14 +7,14 @@ use crate::fields_of_later::SETTINGS_OF_LATER;
 
 use super::kit::{command_messages, fault, faults, good, with};
 
-const NODE: [&str; 3] = ["path", "reserved", "access"];
+const NODE: [&str; 2] = ["reserved", "access"];
 
 /// What cannot be changed yet while a node is there.
 const CHANGE: [&str; 4] = ["os", "arch", "plugins", "engine_labels"];
 
 const JOB: [&str; 6] = ["queue", "band", "priority", "lifetime", "pool", "finish_by"];
 
-const GROUP: [&str; 3] = ["hops", "freeze", "on_unsatisfiable"];
+const GROUP: [&str; 2] = ["freeze", "on_unsatisfiable"];
 
 const ROLE: [&str; 6] = ["initial", "auxiliary", "guest_of", "task_key", "retries", "on_preempt"];
 

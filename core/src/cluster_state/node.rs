@@ -133,6 +133,9 @@ impl Node {
         if let Some(labels) = patch.labels {
             Arc::make_mut(&mut self.facts).labels = labels;
         }
+        if let Some(path) = patch.path {
+            Arc::make_mut(&mut self.facts).path = Some(path);
+        }
         if let Some(condition) = patch.condition {
             self.condition = condition;
             self.start_over();

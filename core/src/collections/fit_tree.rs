@@ -121,6 +121,11 @@ impl<K: Copy + Ord> FitTree<K> {
 
     /// Up to `most` present entries, by index, whose vector is at least `wanted`.
     pub fn fits(&self, wanted: &[i64], most: usize) -> Vec<usize> {
+        self.fits_where(wanted, most, |_| true)
+    }
+
+    /// The same among the entries that `accept` takes. What it does not take costs a look each.
+    pub fn fits_where(&self, wanted: &[i64], most: usize, accept: impl Fn(usize) -> bool) -> Vec<usize> {
         let mut found = Vec::new();
         let mut stack = vec![1];
         while let Some(node) = stack.pop() {
@@ -131,7 +136,7 @@ impl<K: Copy + Ord> FitTree<K> {
                 continue;
             }
             if node >= self.leaves {
-                found.push(node - self.leaves);
+                found.extend(accept(node - self.leaves).then(|| node - self.leaves));
             } else {
                 stack.extend([2 * node + 1, 2 * node]);
             }

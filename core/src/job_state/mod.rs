@@ -132,6 +132,7 @@ impl JobState {
             out.new_group(GroupArrival {
                 group: GroupId::new(id, index as u16),
                 start: group.start,
+                hops: group.hops,
                 requestor: Arc::clone(&spec.requestor),
                 standing: spec.standing.clone(),
                 roles,

@@ -10,7 +10,7 @@ use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::Outcome;
 use crate::resources::Resources;
 use crate::settings::Settings;
-use crate::spec::{NodeFacts, NodeState, ShapeSpec, Standing, Start};
+use crate::spec::{Hops, NodeFacts, NodeState, ShapeSpec, Standing, Start};
 use crate::time::{Span, Time};
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -78,6 +78,8 @@ pub enum SchedulerMessage {
 pub struct GroupArrival {
     pub group: GroupId,
     pub start: Start,
+    /// How far apart tasks that start together may run.
+    pub hops: Option<Hops>,
     pub requestor: Arc<str>,
     pub standing: Standing,
     pub roles: Vec<RoleArrival>,

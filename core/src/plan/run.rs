@@ -306,10 +306,12 @@ impl<'a> DryRun<'a> {
     /// Why this node and no other.
     fn why(&self, attempt: Attempt) -> &'static str {
         let spec = &self.jobs[attempt.task.job().0 as usize - 1];
-        let shape = &spec.groups[attempt.task.group.index()].roles[usize::from(attempt.task.role)].shape;
+        let group = &spec.groups[attempt.task.group.index()];
+        let shape = &group.roles[usize::from(attempt.task.role)].shape;
         let packs = shape.placement.unwrap_or(self.scenario.settings.placement) == NodeChoice::Pack;
         match (&shape.rules.node, &shape.snapshot, &shape.service) {
             (Some(_), ..) => "the node it is for",
+            _ if group.hops.or(shape.hops).is_some() => "near enough to the others that start with it",
             (None, Some(_), _) if packs => "warm for its snapshot, else new, else the fullest with room",
             (None, Some(_), _) => {
                 "warm for its snapshot, else new, else fewest tasks among the nodes with room"

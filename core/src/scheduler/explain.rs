@@ -100,6 +100,7 @@ impl Scheduler {
             room.placeable = self.placeable(group);
             // What one task needs is not what the group needs.
             room.nearest = None;
+            room.within = self.within_hops(group);
         }
         match room.possible == 0 {
             true => Reason::NeverFits(room),

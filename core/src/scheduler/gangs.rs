@@ -3,27 +3,33 @@
 use std::sync::Arc;
 
 use crate::id::{GroupId, NodeId};
-use crate::resources::Resources;
-use crate::spec::ShapeSpec;
+use crate::mutation::{self, Mutation};
+use crate::spec::{Hops, ShapeSpec};
 
 use super::credit;
+use super::groups::{GroupView, RoleView};
 use super::nodes::Nodes;
-use super::packing::{self, Demand};
+use super::packing::{self, Demand, Room};
 use super::plan::{Bind, Served, Turn, bind};
 use super::queue::Entry;
-use super::shapes::{ShapeId, ShapeKey};
-use super::{Scheduler, groups};
+use super::shapes::{ShapeId, ShapeKey, Shapes};
+use super::{Scheduler, groups, hops};
 
-/// In which order the roles of a gang look for room: the hardest request first, compared from the
-/// last kind (the scarcest of the built-in ones) to the first.
-fn role_order(requests: &[&Resources]) -> Vec<usize> {
-    let kinds = requests.iter().map(|request| request.amounts().len()).max().unwrap_or(0);
-    let reversed = |index: &usize| -> Vec<i64> {
-        let amounts = requests[*index].amounts();
-        (0..kinds).rev().map(|kind| amounts.get(kind).copied().unwrap_or(0)).collect()
+/// In which order the roles of a gang look for room: those that mind replicas of their service first, the
+/// smallest limit before the larger, so that no later role exceeds the limit of an earlier one; then the
+/// hardest request first, compared from the last kind (the scarcest of the built-in ones) to the first.
+pub(super) fn role_order(shapes: &[&ShapeSpec]) -> Vec<usize> {
+    let kinds = shapes.iter().map(|shape| shape.request.amounts().len()).max().unwrap_or(0);
+    let key = |index: &usize| {
+        let shape = shapes[*index];
+        let limit = if shape.max_per_node == 0 { u32::MAX } else { shape.max_per_node };
+        let amounts = shape.request.amounts();
+        let reversed: Vec<i64> =
+            (0..kinds).rev().map(|kind| amounts.get(kind).copied().unwrap_or(0)).collect();
+        (limit, std::cmp::Reverse(reversed), *index)
     };
-    let mut order: Vec<usize> = (0..requests.len()).collect();
-    order.sort_by_key(|index| (std::cmp::Reverse(reversed(index)), *index));
+    let mut order: Vec<usize> = (0..shapes.len()).collect();
+    order.sort_by_cached_key(key);
     order
 }
 
@@ -38,7 +44,7 @@ impl Scheduler {
         let key = waiting.map(|role| (Arc::clone(&role.spec), role.waiting())).collect();
         let (tasks, queued) = (group.waiting(), (group.roles[0].order, Entry { group: id, role: 0 }));
         let leaf = self.place_of(id.job());
-        let shape = self.shapes.intern(leaf, ShapeKey::Gang(key), &mut self.nodes);
+        let shape = self.shapes.intern(leaf, ShapeKey::Gang(key, group.hops), &mut self.nodes);
         self.group_mut(id).expect("the caller has seen the group").gang = Some(shape);
         self.shapes.get_mut(shape).references += 1;
         self.add_waiting(shape, queued, tasks);
@@ -59,12 +65,13 @@ impl Scheduler {
         let group = groups::find(&self.jobs, id).expect("a queued group is there");
         let waiting: Vec<usize> =
             (0..group.roles.len()).filter(|role| group.roles[*role].waiting() > 0).collect();
-        let requests: Vec<&Resources> = waiting.iter().map(|role| &group.roles[*role].spec.request).collect();
-        let order: Vec<usize> = role_order(&requests).into_iter().map(|index| waiting[index]).collect();
+        let shapes: Vec<&ShapeSpec> = waiting.iter().map(|role| &*group.roles[*role].spec).collect();
+        let order: Vec<usize> = role_order(&shapes).into_iter().map(|index| waiting[index]).collect();
         let (tasks, has_credit) = (group.waiting(), self.has_credit(group.waiting()));
-        let Some(nodes) = self.take_room(id, &order) else { return Served::NoRoom };
+        let demands = demands(group, &order, &self.shapes);
+        let Some(nodes) = take_room(&mut self.nodes, &demands, group.hops) else { return Served::NoRoom };
         if !has_credit {
-            self.give_room_back(id, &order, &nodes);
+            give_back(&mut self.nodes, &demands, &nodes);
             return Served::NoCredit;
         }
         credit::spend(&mut self.credit, tasks);
@@ -92,44 +99,45 @@ impl Scheduler {
         }
         Served::All
     }
+}
 
-    fn give_room_back(&mut self, id: GroupId, order: &[usize], nodes: &[NodeId]) {
-        let group = groups::find(&self.jobs, id).expect("the caller has seen the group");
-        let roles = order.iter().map(|role| &group.roles[*role]);
-        let shapes = roles.flat_map(|role| std::iter::repeat_n(&role.spec, role.waiting() as usize));
-        for (node, shape) in nodes.iter().zip(shapes) {
-            self.nodes.give_back(*node, shape);
-        }
+fn demands<'a>(group: &'a GroupView, order: &[usize], shapes: &Shapes) -> Vec<Demand<'a>> {
+    let demand = |role: &'a RoleView| Demand {
+        scope: shapes.get(role.shape).scopes[0],
+        shape: &role.spec,
+        tasks: role.waiting(),
+    };
+    order.iter().map(|role| demand(&group.roles[*role])).collect()
+}
+
+/// Takes room for all of these tasks, or for none of them.
+fn take_room(nodes: &mut Nodes, demands: &[Demand<'_>], hops: Option<Hops>) -> Option<Vec<NodeId>> {
+    if demands.iter().any(|demand| nodes.places_at_most(&demand.shape.request) < u64::from(demand.tasks)) {
+        return None;
     }
+    let is_near = hops.is_some() || demands.iter().any(|demand| demand.shape.hops.is_some());
+    let is_near = is_near && !mutation::active(Mutation::IgnoreHops);
+    let take = |nodes: &mut Nodes| match is_near {
+        true => hops::take_near(nodes, demands, hops),
+        false => take_anywhere(nodes, demands),
+    };
+    // A group that fits without the nodes that come last for it does without them.
+    let avoids = demands.iter().any(|demand| nodes.faults.flagged_for(demand.shape).is_some());
+    let found = if avoids { nodes.without_flagged(take) } else { None };
+    found.or_else(|| take(nodes))
+}
 
-    /// Takes room for every waiting task of these roles, or for none of them: first each task on
-    /// the node with the fewest tasks, and if that ends in a corner, by an exact search.
-    fn take_room(&mut self, id: GroupId, order: &[usize]) -> Option<Vec<NodeId>> {
-        let group = groups::find(&self.jobs, id).expect("the caller has seen the group");
-        let demands: Vec<Demand<'_>> = order
-            .iter()
-            .map(|role| &group.roles[*role])
-            .map(|role| Demand {
-                scope: self.shapes.get(role.shape).scopes[0],
-                shape: &role.spec,
-                tasks: role.waiting(),
-            })
-            .collect();
-        let nodes = &mut self.nodes;
-        if demands.iter().any(|demand| nodes.places_at_most(&demand.shape.request) < u64::from(demand.tasks))
-        {
-            return None;
-        }
-        // Who minds the company is placed one after the other: the exact search knows of room only.
-        let minds = demands.iter().any(|demand| demand.shape.minds_company());
-        let take = |nodes: &mut Nodes| {
-            take_greedily(nodes, &demands)
-                .or_else(|| if minds { None } else { take_exactly(nodes, &demands) })
-        };
-        // A group that fits without the nodes that come last for it does without them.
-        let avoids = demands.iter().any(|demand| nodes.faults.flagged_for(demand.shape).is_some());
-        let found = if avoids { nodes.without_flagged(take) } else { None };
-        found.or_else(|| take(nodes))
+/// Takes room for all of these tasks wherever it is, or for none of them: first each task on the node with
+/// the fewest tasks, and if that ends in a corner, by an exact search.
+pub(super) fn take_anywhere(nodes: &mut Nodes, demands: &[Demand<'_>]) -> Option<Vec<NodeId>> {
+    take_greedily(nodes, demands).or_else(|| take_exactly(nodes, demands))
+}
+
+/// Gives back what was taken for these tasks, role by role.
+pub(super) fn give_back(nodes: &mut Nodes, demands: &[Demand<'_>], places: &[NodeId]) {
+    let shapes = demands.iter().flat_map(|demand| std::iter::repeat_n(demand.shape, demand.tasks as usize));
+    for (node, shape) in places.iter().zip(shapes) {
+        nodes.give_back(*node, shape);
     }
 }
 
@@ -161,8 +169,8 @@ fn take_exactly(nodes: &mut Nodes, demands: &[Demand<'_>]) -> Option<Vec<NodeId>
     let scarce: Vec<usize> = (0..demands.len()).filter(|role| candidates[*role].len() < tasks).collect();
     let searched: Vec<(Demand<'_>, &[NodeId])> =
         scarce.iter().map(|role| (demands[*role], candidates[*role].as_slice())).collect();
-    let free_on = |node: NodeId| nodes.get(node).expect("the index named it").free.clone();
-    let mut found = packing::pack(&searched, free_on)?.into_iter();
+    let room_on = |node: NodeId| Room::on(nodes.get(node).expect("the index named it"));
+    let mut found = packing::pack(&searched, room_on)?.into_iter();
     let mut places: Vec<Vec<NodeId>> = vec![Vec::new(); demands.len()];
     for role in &scarce {
         places[*role] = found.next().expect("every searched role has its places");
@@ -181,6 +189,6 @@ fn take_exactly(nodes: &mut Nodes, demands: &[Demand<'_>]) -> Option<Vec<NodeId>
 pub(super) fn gang_size(key: &ShapeKey) -> u64 {
     match key {
         ShapeKey::Task(_) => 1,
-        ShapeKey::Gang(roles) => roles.iter().map(|(_, count)| u64::from(*count)).sum(),
+        ShapeKey::Gang(roles, _) => roles.iter().map(|(_, count)| u64::from(*count)).sum(),
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::collections::{Chain, Paged};
 use crate::id::GroupId;
 use crate::messages::RoleArrival;
-use crate::spec::{ShapeSpec, Standing, Start};
+use crate::spec::{Hops, ShapeSpec, Standing, Start};
 use crate::time::Span;
 
 use super::account::RunClock;
@@ -43,6 +43,7 @@ pub(super) struct JobClock {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct GroupView {
     pub(super) start: Start,
+    pub(super) hops: Option<Hops>,
     pub(super) roles: Vec<RoleView>,
     /// Attempts the Scheduler has not heard the end of.
     pub(super) live: Chain,
@@ -121,9 +122,10 @@ impl JobView {
 }
 
 impl GroupView {
-    pub(super) fn new(start: Start, roles: Vec<RoleView>) -> GroupView {
+    pub(super) fn new(start: Start, hops: Option<Hops>, roles: Vec<RoleView>) -> GroupView {
         GroupView {
             start,
+            hops,
             roles,
             live: Chain::default(),
             live_count: 0,

@@ -17,15 +17,18 @@ mod check_choice;
 mod counts;
 mod credit;
 mod explain;
+mod explain_hops;
 mod faults;
 mod gangs;
 mod grants;
 mod groups;
+mod hops;
 mod job_standing;
 mod keys;
 mod leaf;
 mod limits;
 mod live;
+mod matching;
 mod memories;
 mod near;
 mod nodes;
@@ -44,6 +47,7 @@ mod shares;
 mod spread;
 mod standings;
 mod sums;
+mod topology;
 mod views;
 mod windows;
 
@@ -178,7 +182,7 @@ impl Scheduler {
             roles.push(view);
         }
         let job = self.jobs.get_mut(id.job().0).expect("the job was entered");
-        job.insert(id.index(), GroupView::new(arrival.start, roles));
+        job.insert(id.index(), GroupView::new(arrival.start, arrival.hops, roles));
         self.enqueue_group(now, id);
     }
 

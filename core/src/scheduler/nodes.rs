@@ -18,6 +18,7 @@ use super::faults::Faults;
 use super::live::LiveTable;
 use super::scopes::{EVERYWHERE, ScopeId, Scopes};
 use super::standings::{Alike, Standings};
+use super::topology::Topology;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Nodes {
@@ -42,6 +43,8 @@ pub(super) struct Nodes {
     /// For as long as somebody looks for places without them, flagged nodes are none.
     #[serde(skip)]
     pub(super) flagged_excluded: bool,
+    #[serde(skip)]
+    topology: Topology,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -83,6 +86,7 @@ impl Nodes {
             faults: Faults::new(faulty),
             broken_down: BTreeSet::new(),
             flagged_excluded: false,
+            topology: Topology::default(),
         }
     }
 
@@ -98,6 +102,7 @@ impl Nodes {
         self.faults.rebuild();
         let broken_down = self.iter().filter(|(_, entry)| entry.view.breakdown.is_some());
         self.broken_down = broken_down.map(|(id, _)| id).collect();
+        self.topology = Topology::default();
     }
 
     /// The scope of this shape; it is to be released once.
@@ -146,6 +151,7 @@ impl Nodes {
         self.scopes.judge(id, self.entries[id.index()].as_ref());
         self.scopes.note(id, self.entries.len());
         self.standings.note(id, self.entries.len());
+        self.topology.note(id);
     }
 
     /// Drops a node and names the attempts whose placements on it are still on their way.
@@ -161,6 +167,7 @@ impl Nodes {
         self.scopes.forget(id, &entry);
         self.scopes.note(id, self.entries.len());
         self.standings.note(id, self.entries.len());
+        self.topology.note(id);
         live.on_node(entry.attempts).map(|live| live.attempt.slot).collect()
     }
 
@@ -203,6 +210,7 @@ impl Nodes {
             bind(id, entry);
             self.scopes.note(id, nodes);
             self.standings.note(id, nodes);
+            self.topology.note(id);
             taken += 1;
             if taken == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
@@ -276,7 +284,8 @@ impl Nodes {
     pub(super) fn fits(&mut self, scope: ScopeId, shape: &ShapeSpec, most: usize) -> Vec<NodeId> {
         let flagged = self.avoided_by(shape).filter(|_| self.flagged_excluded);
         if scope.realm == EVERYWHERE.realm && flagged.is_none() {
-            let found = self.index.fits(shape.request.amounts(), most);
+            let admits = |index: usize| admits(&self.entries, index, shape);
+            let found = self.index.fits_where(shape.request.amounts(), most, admits);
             return found.into_iter().map(|index| NodeId(index as u32)).collect();
         }
         self.scopes.fits(scope, shape, most, flagged.as_ref(), &self.entries, self.index.width())
@@ -301,6 +310,12 @@ impl Nodes {
     /// Whether those who ask how the nodes stand hear the truth.
     pub(super) fn standings_are_true(&self) -> bool {
         self.standings.is_true(&self.entries)
+    }
+
+    /// The network tree, as things stand now.
+    pub(super) fn topology(&mut self) -> &Topology {
+        self.topology.catch_up(&self.entries, self.index.width());
+        &self.topology
     }
 
     /// An upper bound on how many such requests fit on all nodes together.
@@ -336,6 +351,7 @@ impl Nodes {
         }
         self.scopes.note(id, self.entries.len());
         self.standings.note(id, self.entries.len());
+        self.topology.note(id);
     }
 
     fn enter(&mut self, id: NodeId) {

@@ -1,14 +1,17 @@
 //! The exact search for room: whether the tasks of several roles fit together on a few nodes.
 //!
 //! Placing roles one after the other can end in a corner: a role that fits anywhere takes the only
-//! node on which another fits. This search tries every distribution, within a stated bound.
+//! node on which another fits. A matching finds out where each task gets a node of its own. Where tasks
+//! can share nodes every distribution is tried, within a stated bound.
 
 use std::collections::BTreeMap;
 
 use crate::id::NodeId;
 use crate::resources::Resources;
-use crate::spec::ShapeSpec;
+use crate::spec::{Company, ShapeSpec};
 
+use super::matching;
+use super::nodes::NodeEntry;
 use super::scopes::ScopeId;
 
 /// So many tasks with this request.
@@ -19,30 +22,92 @@ pub(super) struct Demand<'a> {
     pub(super) tasks: u32,
 }
 
-/// Searches with more candidate nodes than this are not begun.
+/// Searches over shared nodes with more candidates than this are not begun.
 const CANDIDATES_MAX: usize = 64;
 
-/// The search gives up after this many steps and the group waits for more room.
+/// The search gives up after this many steps and the group waits for more room. Where tasks mind the
+/// company each task that comes or goes is a step.
 const STEPS_MAX: u32 = 20_000;
 
-/// For each demand the nodes of its tasks, or `None` if there is no way within the bounds.
+/// What is free on a node and who is there, while a distribution is tried.
+#[derive(Clone, Debug)]
+pub(super) struct Room {
+    pub(super) free: Resources,
+    pub(super) company: Company,
+}
+
+impl Room {
+    pub(super) fn on(entry: &NodeEntry) -> Room {
+        Room { free: entry.free.clone(), company: entry.company.clone() }
+    }
+
+    pub(super) fn admits(&self, shape: &ShapeSpec) -> bool {
+        shape.request.fits_in(&self.free) && self.company.admits(shape)
+    }
+
+    pub(super) fn take(&mut self, shape: &ShapeSpec) {
+        self.free -= &shape.request;
+        self.company.join(shape);
+    }
+
+    fn give_back(&mut self, shape: &ShapeSpec) {
+        self.free += &shape.request;
+        self.company.leave(shape);
+    }
+
+    /// No more tasks of this shape than these find room.
+    fn places_at_most(&self, shape: &ShapeSpec, most: u64) -> u64 {
+        if !self.admits(shape) {
+            return 0;
+        }
+        let most = if shape.exclusive || !shape.ports.is_empty() { most.min(1) } else { most };
+        shape.request.copies_in(&self.free, most)
+    }
+}
+
+/// For each demand the nodes of its tasks, or `None` if there is no way within the bounds. Every
+/// candidate has room for one task of its demand as things are.
 pub(super) fn pack(
     demands: &[(Demand<'_>, &[NodeId])],
-    free_on: impl Fn(NodeId) -> Resources,
+    room_on: impl Fn(NodeId) -> Room,
 ) -> Option<Vec<Vec<NodeId>>> {
-    let mut free: BTreeMap<NodeId, Resources> = BTreeMap::new();
-    for node in demands.iter().flat_map(|(_, candidates)| *candidates) {
-        free.entry(*node).or_insert_with(|| free_on(*node));
+    let alone: Vec<(u32, &[NodeId])> = demands.iter().map(|(demand, nodes)| (demand.tasks, *nodes)).collect();
+    if let Some(found) = matching::one_node_each(&alone) {
+        return Some(found);
     }
-    if free.len() > CANDIDATES_MAX {
+    let mut rooms: BTreeMap<NodeId, Room> = BTreeMap::new();
+    for node in demands.iter().flat_map(|(_, candidates)| *candidates) {
+        rooms.entry(*node).or_insert_with(|| room_on(*node));
+        if rooms.len() > CANDIDATES_MAX {
+            return None;
+        }
+    }
+    if !can_share(demands, &rooms) {
         return None;
     }
-    let mut search = Search { demands, free, places: vec![Vec::new(); demands.len()], steps: 0 };
+    let minds = demands.iter().any(|(demand, _)| demand.shape.minds_company());
+    let mut search = Search { demands, minds, rooms, places: vec![Vec::new(); demands.len()], steps: 0 };
     let found = search.place(0, 0, demands.first().map_or(0, |(demand, _)| demand.tasks));
     let expand = |places: Vec<(NodeId, u32)>| {
         places.into_iter().flat_map(|(node, count)| std::iter::repeat_n(node, count as usize)).collect()
     };
     found.then(|| search.places.into_iter().map(expand).collect())
+}
+
+/// Whether two of these tasks find room together on some node. Where they never do, the matching has
+/// given the answer.
+fn can_share(demands: &[(Demand<'_>, &[NodeId])], rooms: &BTreeMap<NodeId, Room>) -> bool {
+    let share = |first: &(Demand<'_>, &[NodeId]), node: &NodeId, others: &[(Demand<'_>, &[NodeId])]| {
+        let mut room = rooms[node].clone();
+        room.take(first.0.shape);
+        let again = first.0.tasks > 1 && room.admits(first.0.shape);
+        again || others.iter().any(|(demand, nodes)| room.admits(demand.shape) && nodes.contains(node))
+    };
+    let pairs = demands.iter().enumerate();
+    pairs.into_iter().any(|(role, first)| {
+        let others = &demands[role + 1..];
+        first.1.iter().any(|node| share(first, node, others))
+    })
 }
 
 /// What is left of `free` when it holds so many copies of a request, all of which fit.
@@ -56,7 +121,9 @@ pub(super) fn without_copies(free: &Resources, request: &Resources, count: u64) 
 
 struct Search<'a> {
     demands: &'a [(Demand<'a>, &'a [NodeId])],
-    free: BTreeMap<NodeId, Resources>,
+    /// Whether it matters to anybody who else is there.
+    minds: bool,
+    rooms: BTreeMap<NodeId, Room>,
     /// By role: how many tasks on which node.
     places: Vec<Vec<(NodeId, u32)>>,
     steps: u32,
@@ -71,65 +138,61 @@ impl Search<'_> {
             let next = self.demands.get(role + 1).map_or(0, |(demand, _)| demand.tasks);
             return self.place(role + 1, 0, next);
         }
-        let room = candidates[candidate..].iter();
-        let room: u64 =
-            room.map(|node| demand.shape.request.copies_in(&self.free[node], u64::from(left))).sum();
+        let shape = demand.shape;
+        let rooms = candidates[candidate..].iter().map(|node| &self.rooms[node]);
+        let room: u64 = rooms.map(|room| room.places_at_most(shape, u64::from(left))).sum();
         if room < u64::from(left) || self.steps > STEPS_MAX {
             return false;
         }
         let node = candidates[candidate];
-        let most = demand.shape.request.copies_in(&self.free[&node], u64::from(left)) as u32;
-        let before = self.free[&node].clone();
+        let before = self.rooms[&node].free.clone();
+        let most = self.fill(node, shape, left);
         let placed = self.places[role].len();
         for count in (0..=most).rev() {
-            self.free.insert(node, without_copies(&before, &demand.shape.request, u64::from(count)));
             self.places[role].truncate(placed);
             self.places[role].push((node, count));
             if self.place(role, candidate + 1, left - count) {
                 return true;
             }
             if self.steps > STEPS_MAX {
-                break;
+                return false;
+            }
+            if count > 0 {
+                self.take_out(node, shape, &before, count - 1);
             }
         }
-        self.free.insert(node, before);
         self.places[role].truncate(placed);
         false
+    }
+
+    /// Puts as many tasks on a node as find room there, at most `left`, and says how many.
+    fn fill(&mut self, node: NodeId, shape: &ShapeSpec, left: u32) -> u32 {
+        let room = self.rooms.get_mut(&node).expect("a candidate has a room");
+        if !self.minds {
+            let count = shape.request.copies_in(&room.free, u64::from(left));
+            room.free = without_copies(&room.free, &shape.request, count);
+            return count as u32;
+        }
+        let mut count = 0;
+        while count < left && room.admits(shape) {
+            room.take(shape);
+            count += 1;
+        }
+        self.steps += count;
+        count
+    }
+
+    /// Takes one task off a node again, so that `left` of them stay.
+    fn take_out(&mut self, node: NodeId, shape: &ShapeSpec, before: &Resources, left: u32) {
+        let room = self.rooms.get_mut(&node).expect("a candidate has a room");
+        if self.minds {
+            room.give_back(shape);
+        } else {
+            room.free = without_copies(before, &shape.request, u64::from(left));
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::resources::KindId;
-    use crate::scheduler::scopes::EVERYWHERE;
-
-    #[test]
-    fn a_role_that_fits_anywhere_leaves_the_only_node_of_another() {
-        let (cpu, gpu) = (KindId(1), KindId(3));
-        let mut both = Resources::of(cpu, 1);
-        both.set(gpu, 1);
-        let plain = Resources::of(cpu, 1);
-        let shape = |request: &Resources| ShapeSpec { request: request.clone(), ..ShapeSpec::default() };
-        let (plain_task, both_task) = (shape(&plain), shape(&both));
-        let (any, only) = ([NodeId(0), NodeId(1)], [NodeId(0)]);
-        let demands = [
-            (Demand { scope: EVERYWHERE, shape: &plain_task, tasks: 1 }, any.as_slice()),
-            (Demand { scope: EVERYWHERE, shape: &both_task, tasks: 1 }, only.as_slice()),
-        ];
-        let free_on = |node: NodeId| if node == NodeId(0) { both.clone() } else { plain.clone() };
-        assert_eq!(pack(&demands, free_on), Some(vec![vec![NodeId(1)], vec![NodeId(0)]]));
-        let twice =
-            [demands[1], (Demand { scope: EVERYWHERE, shape: &both_task, tasks: 1 }, only.as_slice())];
-        assert_eq!(pack(&twice, free_on), None);
-    }
-
-    #[test]
-    fn the_search_is_bounded() {
-        let request = Resources::of(KindId(1), 1);
-        let nodes: Vec<NodeId> = (0..=CANDIDATES_MAX as u32).map(NodeId).collect();
-        let shape = ShapeSpec { request: request.clone(), ..ShapeSpec::default() };
-        let demand = Demand { scope: EVERYWHERE, shape: &shape, tasks: 1 };
-        assert_eq!(pack(&[(demand, &nodes)], |_| request.clone()), None);
-    }
-}
+#[path = "tests/packing.rs"]
+mod tests;

@@ -235,14 +235,16 @@ impl Scheduler {
         let (settings, kinds) = (&self.settings.shares, &self.settings.kinds);
         match &self.shapes.get(shape).key {
             ShapeKey::Task(spec) => Price::of(&spec.request, settings, kinds),
-            ShapeKey::Gang(roles) => roles.iter().fold(Price { cost: 0, slots: 0 }, |sum, (spec, count)| {
-                let price = Price::of(&spec.request, settings, kinds);
-                let count = u64::from(*count);
-                Price {
-                    cost: sum.cost + price.cost * u128::from(count),
-                    slots: sum.slots + price.slots * count,
-                }
-            }),
+            ShapeKey::Gang(roles, _) => {
+                roles.iter().fold(Price { cost: 0, slots: 0 }, |sum, (spec, count)| {
+                    let price = Price::of(&spec.request, settings, kinds);
+                    let count = u64::from(*count);
+                    Price {
+                        cost: sum.cost + price.cost * u128::from(count),
+                        slots: sum.slots + price.slots * count,
+                    }
+                })
+            }
         }
     }
 

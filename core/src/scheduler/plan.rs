@@ -167,7 +167,7 @@ impl Scheduler {
 
     fn serve_anywhere(&mut self, shape: ShapeId, most: u32, turn: &mut Turn) -> Served {
         let (_, entry) = self.shapes.head(shape, &self.jobs).expect("an open shape has something waiting");
-        let is_gang = matches!(self.shapes.get(shape).key, ShapeKey::Gang(_));
+        let is_gang = matches!(self.shapes.get(shape).key, ShapeKey::Gang(..));
         let served = match is_gang {
             false => self.place_role(entry, most, turn),
             true => self.place_gang(entry.group, turn),
@@ -244,7 +244,7 @@ impl Scheduler {
     /// have just gained it.
     fn serve_on_node(&mut self, candidate: Candidate, turn: &mut Turn) -> Served {
         let Candidate { shape, node, .. } = candidate;
-        if let ShapeKey::Gang(_) = self.shapes.get(shape).key {
+        if let ShapeKey::Gang(..) = self.shapes.get(shape).key {
             // A gang needs more than this node. One that still collects waits for its window.
             let collecting = self.shapes.get(shape).window.is_some();
             let place = if collecting { Place::Parked } else { Place::Open };

@@ -117,16 +117,22 @@ impl Row {
         }
     }
 
-    /// Adds nodes with room until there are `most`.
-    pub(super) fn fits(&self, wanted: &[i64], most: usize, found: &mut Vec<NodeId>) {
+    /// Adds nodes with room that `accept` takes until there are `most`.
+    pub(super) fn fits(
+        &self,
+        wanted: &[i64],
+        most: usize,
+        accept: &impl Fn(NodeId) -> bool,
+        found: &mut Vec<NodeId>,
+    ) {
         match &self.index {
             RowIndex::Fewest(tree) => {
-                let slots = tree.fits(wanted, most - found.len());
+                let slots = tree.fits_where(wanted, most - found.len(), |slot| accept(self.node(slot)));
                 found.extend(slots.into_iter().map(|slot| self.node(slot)));
             }
             RowIndex::Fullest(tree, _) => {
                 tree.find_fit(wanted, |slot| {
-                    found.push(self.node(slot));
+                    found.extend(Some(self.node(slot)).filter(|node| accept(*node)));
                     (found.len() >= most).then_some(())
                 });
             }

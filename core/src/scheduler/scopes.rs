@@ -180,6 +180,7 @@ impl Scopes {
         }
         let Scopes { realms, views, log, memories, .. } = self;
         let from = Sources { realms, log, memories, flagged, entries, width };
-        views.ask(scope.view, None, from, |tree| tree.fits(shape.request.amounts(), most))
+        let accept = |node: NodeId| admits(entries, node.index(), shape);
+        views.ask(scope.view, None, from, |tree| tree.fits(shape.request.amounts(), most, &accept))
     }
 }

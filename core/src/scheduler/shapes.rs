@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use crate::collections::{Deadlines, Paged};
 use crate::id::NodeId;
 use crate::resources::Resources;
-use crate::spec::ShapeSpec;
+use crate::spec::{Hops, ShapeSpec};
 use crate::time::{Span, Time};
 
 use super::groups::{self, JobView};
@@ -30,8 +30,8 @@ pub(super) struct ShapeId(pub(super) u32);
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(super) enum ShapeKey {
     Task(Arc<ShapeSpec>),
-    /// An atomic group: how many tasks of which shape must find room together.
-    Gang(Vec<(Arc<ShapeSpec>, u32)>),
+    /// An atomic group: how many tasks of which shape must find room together, how far apart.
+    Gang(Vec<(Arc<ShapeSpec>, u32)>, Option<Hops>),
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ impl ShapeKey {
     fn specs(&self) -> impl Iterator<Item = &Arc<ShapeSpec>> {
         let (task, gang) = match self {
             ShapeKey::Task(spec) => (Some(spec), [].as_slice()),
-            ShapeKey::Gang(roles) => (None, roles.as_slice()),
+            ShapeKey::Gang(roles, _) => (None, roles.as_slice()),
         };
         task.into_iter().chain(gang.iter().map(|(spec, _)| spec))
     }
@@ -98,7 +98,7 @@ impl ShapeKey {
     fn touch(&self) -> Resources {
         match self {
             ShapeKey::Task(spec) => spec.request.clone(),
-            ShapeKey::Gang(roles) => {
+            ShapeKey::Gang(roles, _) => {
                 let mut requests = roles.iter().map(|(spec, _)| &spec.request);
                 let first = requests.next().expect("a gang has roles").clone();
                 requests.fold(first, |smallest, request| smallest.componentwise_min(request))
@@ -116,7 +116,7 @@ impl Shape {
     pub(super) fn total_request(&self) -> Cow<'_, Resources> {
         match &self.key {
             ShapeKey::Task(spec) => Cow::Borrowed(&spec.request),
-            ShapeKey::Gang(roles) => {
+            ShapeKey::Gang(roles, _) => {
                 let mut total = Resources::new();
                 for (spec, count) in roles {
                     for (kind, amount) in spec.request.iter() {
@@ -133,7 +133,7 @@ impl Shape {
     fn is_admitted_on(&self, entry: &NodeEntry) -> bool {
         match &self.key {
             ShapeKey::Task(spec) => !spec.minds_company() || entry.company.admits(spec),
-            ShapeKey::Gang(_) => true,
+            ShapeKey::Gang(..) => true,
         }
     }
 
@@ -313,7 +313,7 @@ impl Shapes {
     /// The entry that is served next with this shape.
     pub(super) fn head(&mut self, id: ShapeId, jobs: &Paged<JobView>) -> Option<Queued> {
         let shape = self.entries[id.0 as usize].as_mut().expect("a referenced shape is there");
-        let is_gang = matches!(shape.key, ShapeKey::Gang(_));
+        let is_gang = matches!(shape.key, ShapeKey::Gang(..));
         shape.queue.head(|queued| waits(jobs, id, is_gang, queued))
     }
 
@@ -322,7 +322,7 @@ impl Shapes {
         let place = self.get(id).place;
         self.move_to(id, place, jobs);
         let shape = self.entries[id.0 as usize].as_mut().expect("a referenced shape is there");
-        let is_gang = matches!(shape.key, ShapeKey::Gang(_));
+        let is_gang = matches!(shape.key, ShapeKey::Gang(..));
         shape.queue.compact(|queued| waits(jobs, id, is_gang, queued));
     }
 
@@ -437,7 +437,7 @@ impl Shapes {
             shape.wanted = tasks;
             match &shape.key {
                 ShapeKey::Task(spec) => news.push((Arc::clone(spec), tasks)),
-                ShapeKey::Gang(roles) => {
+                ShapeKey::Gang(roles, _) => {
                     let groups = tasks / roles.iter().map(|(_, count)| u64::from(*count)).sum::<u64>();
                     let role = |(spec, count): &(Arc<ShapeSpec>, u32)| {
                         (Arc::clone(spec), u64::from(*count) * groups)

@@ -114,11 +114,11 @@ impl SpreadTree {
         self.root.first_fit(wanted, accept)
     }
 
-    /// Up to `most` nodes with room, by id.
-    pub(super) fn fits(&self, wanted: &[i64], most: usize) -> Vec<NodeId> {
+    /// Up to `most` nodes with room that `accept` takes, by id.
+    pub(super) fn fits(&self, wanted: &[i64], most: usize, accept: &impl Fn(NodeId) -> bool) -> Vec<NodeId> {
         let mut found = Vec::new();
         if most > 0 {
-            self.root.fits(wanted, most, &mut found);
+            self.root.fits(wanted, most, accept, &mut found);
         }
         found.sort_unstable();
         found
@@ -195,12 +195,12 @@ impl Branch {
         }
     }
 
-    fn fits(&self, wanted: &[i64], most: usize, found: &mut Vec<NodeId>) {
+    fn fits(&self, wanted: &[i64], most: usize, accept: &impl Fn(NodeId) -> bool, found: &mut Vec<NodeId>) {
         match &self.below {
-            Below::Row(row) => row.fits(wanted, most, found),
+            Below::Row(row) => row.fits(wanted, most, accept, found),
             Below::Branches(branches) => {
                 branches.order.find_fit(wanted, |slot| {
-                    branches.branch(slot).fits(wanted, most, found);
+                    branches.branch(slot).fits(wanted, most, accept, found);
                     (found.len() >= most).then_some(())
                 });
             }

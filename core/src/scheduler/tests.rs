@@ -6,6 +6,7 @@ mod choice;
 mod explanations;
 mod faults;
 mod gangs;
+mod hops;
 mod planning;
 mod standings;
 
@@ -124,7 +125,7 @@ fn role(request: Resources, tasks: u32) -> RoleArrival {
 
 fn arrival(job: u64, start: Start, roles: Vec<RoleArrival>) -> GroupArrival {
     let (requestor, standing) = Default::default();
-    GroupArrival { group: group(job), start, requestor, standing, roles }
+    GroupArrival { group: group(job), start, hops: None, requestor, standing, roles }
 }
 
 fn independent(job: u64, roles: Vec<RoleArrival>) -> GroupArrival {

@@ -124,6 +124,7 @@ impl ViewKey {
                 spread: Vec::new(),
                 placement: None,
                 snapshot: None,
+                hops: None,
                 ..shape.clone()
             })
         };

@@ -61,7 +61,7 @@ impl Scheduler {
         let shape = self.shapes.get(id);
         match &shape.key {
             ShapeKey::Task(spec) => self.shapes.waiting(id) >= self.nodes.places_at_most(&spec.request),
-            ShapeKey::Gang(roles) => {
+            ShapeKey::Gang(roles, _) => {
                 roles.iter().any(|(spec, count)| self.nodes.places_at_most(&spec.request) < u64::from(*count))
             }
         }

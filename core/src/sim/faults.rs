@@ -144,7 +144,8 @@ impl Troublemaker {
         let Some(name) = node_name(world, node) else { return };
         let rng = &mut self.rng;
         let mut patch = NodePatch::default();
-        match rng.u8(0..5) {
+        match rng.u8(0..6) {
+            5 => patch.path = workload::path(rng, &name),
             4 => patch.labels = Some(workload::labels(rng)),
             0 | 1 => patch.capacity = Some(workload::capacity(rng)),
             2 => {

@@ -5,6 +5,7 @@ mod executor;
 mod faults;
 mod history;
 mod links;
+mod nearness;
 mod oracle;
 mod run;
 mod standings;

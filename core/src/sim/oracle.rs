@@ -11,6 +11,7 @@ use crate::resources::Resources;
 use crate::scheduler::Startable;
 use crate::spec::{Company, GroupSpec, NodeFacts, ShapeSpec};
 
+use super::nearness::{Whereabouts, is_near, whereabouts};
 use super::world::World;
 
 impl World {
@@ -89,7 +90,7 @@ impl World {
             let spec = &job.spec.groups[id.index()];
             let starts = match atomic {
                 // Trying every way must end: where they are too many the question is left open.
-                true if !can_be_tried(&roles, free.len()) || !is_searched(spec, &roles) => false,
+                true if !can_be_tried(&roles, free.len()) => false,
                 true => gang_fits(spec, &roles, free.clone()),
                 false => roles.iter().any(|(role, _)| {
                     let shape = &spec.roles[usize::from(*role)].shape;
@@ -116,8 +117,6 @@ impl World {
         let empty: BTreeMap<NodeId, Room> =
             self.cluster.nodes().map(|(id, node)| (id, empty_room(node))).collect();
         match atomic {
-            // An empty cluster of equal nodes: one after the other finds a way if there is one, or not.
-            true if !is_searched(spec, roles) => false,
             true => gang_fits(spec, roles, empty),
             false => roles.iter().all(|(role, _)| {
                 let shape = &spec.roles[usize::from(*role)].shape;
@@ -155,19 +154,21 @@ fn empty_room(node: &Node) -> Room {
     Room { facts: Arc::clone(&node.facts), free: node.capacity.clone(), company: Company::default() }
 }
 
-/// Those who mind the company are placed one after the other, not by an exact search.
-fn is_searched(spec: &GroupSpec, roles: &[(u16, u32)]) -> bool {
-    roles.iter().all(|(role, _)| !spec.roles[usize::from(*role)].shape.minds_company())
-}
-
 fn fits(shape: &ShapeSpec, room: &Room) -> bool {
     shape.rules.allow(&room.facts) && shape.request.fits_in(&room.free) && room.company.admits(shape)
 }
 
-/// Whether all these tasks find room together: every way is tried.
+/// Whether all these tasks find room together, near enough to each other: every way is tried. Who comes
+/// first can matter where replicas are limited, so the roles come in their order and in the reverse.
 fn gang_fits(spec: &GroupSpec, roles: &[(u16, u32)], nodes: BTreeMap<NodeId, Room>) -> bool {
-    let mut rooms: Vec<Room> = nodes.into_values().collect();
-    let mut tasks: Vec<(&ShapeSpec, bool)> = Vec::new();
+    let reversed: Vec<(u16, u32)> = roles.iter().rev().copied().collect();
+    in_this_order(spec, roles, &nodes) || (roles.len() > 1 && in_this_order(spec, &reversed, &nodes))
+}
+
+fn in_this_order(spec: &GroupSpec, roles: &[(u16, u32)], nodes: &BTreeMap<NodeId, Room>) -> bool {
+    let places = nodes.iter().map(|(id, room)| whereabouts(*id, room.facts.path.as_ref())).collect();
+    let mut rooms: Vec<Room> = nodes.values().cloned().collect();
+    let mut tasks: Vec<(u16, bool)> = Vec::new();
     for (role, count) in roles {
         let shape: &ShapeSpec = &spec.roles[usize::from(*role)].shape;
         let suitable = rooms.iter().filter(|room| shape.rules.allow(&room.facts));
@@ -175,27 +176,49 @@ fn gang_fits(spec: &GroupSpec, roles: &[(u16, u32)], nodes: BTreeMap<NodeId, Roo
         if room < u64::from(*count) {
             return false;
         }
-        tasks.extend((0..*count).map(|number| (shape, number > 0)));
+        tasks.extend((0..*count).map(|number| (*role, number > 0)));
     }
-    place_all(&tasks, 0, &mut rooms)
+    let mut trial = Trial { spec, places, chosen: Vec::new() };
+    trial.place_all(&tasks, 0, &mut rooms)
 }
 
-/// Places each task on each node in turn. Identical tasks stand in the order of their nodes, so no
-/// way is tried twice.
-fn place_all(tasks: &[(&ShapeSpec, bool)], previous: usize, rooms: &mut [Room]) -> bool {
-    let Some(((shape, like_previous), rest)) = tasks.split_first() else { return true };
-    let first = if *like_previous { previous } else { 0 };
-    for node in first..rooms.len() {
-        if fits(shape, &rooms[node]) {
-            rooms[node].free -= &shape.request;
-            rooms[node].company.join(shape);
-            let all_fit = place_all(rest, node, rooms);
-            rooms[node].free += &shape.request;
-            rooms[node].company.leave(shape);
-            if all_fit {
-                return true;
+/// A way that is being tried.
+struct Trial<'a> {
+    spec: &'a GroupSpec,
+    places: Vec<Whereabouts<'a>>,
+    /// The tasks that have a node, by role.
+    chosen: Vec<(u16, usize)>,
+}
+
+impl Trial<'_> {
+    /// Places each task on each node in turn. Identical tasks stand in the order of their nodes, so no
+    /// way is tried twice.
+    fn place_all(&mut self, tasks: &[(u16, bool)], previous: usize, rooms: &mut [Room]) -> bool {
+        let Some(((role, like_previous), rest)) = tasks.split_first() else { return true };
+        let shape: &ShapeSpec = &self.spec.roles[usize::from(*role)].shape;
+        let first = if *like_previous { previous } else { 0 };
+        for node in first..rooms.len() {
+            if fits(shape, &rooms[node]) && self.is_near(*role, node) {
+                rooms[node].free -= &shape.request;
+                rooms[node].company.join(shape);
+                self.chosen.push((*role, node));
+                let all_fit = self.place_all(rest, node, rooms);
+                self.chosen.pop();
+                rooms[node].free += &shape.request;
+                rooms[node].company.leave(shape);
+                if all_fit {
+                    return true;
+                }
             }
         }
+        false
     }
-    false
+
+    /// Whether a task of this role may run on this node, where the others are.
+    fn is_near(&self, role: u16, node: usize) -> bool {
+        let near = |(other, there): &(u16, usize)| {
+            is_near(self.spec, (role, &self.places[node]), (*other, &self.places[*there]))
+        };
+        self.chosen.iter().all(near)
+    }
 }

@@ -13,6 +13,7 @@ use crate::id::JobId;
 use crate::machine::Broken;
 use crate::messages::{HostMessage, JobEvent, SchedulerMessage};
 use crate::scheduler::Startable;
+use crate::spec::Liveness;
 use crate::time::{Span, Time};
 
 use super::faults::{Fault, Troublemaker, report_heartbeats};
@@ -307,7 +308,8 @@ impl Run<'_> {
             if self.trouble.mend(&mut self.world) {
                 continue;
             }
-            if self.world.jobs.unfinished() == 0 {
+            // A node that came back may still be ending what it had lost.
+            if self.world.jobs.unfinished() == 0 && !self.is_sweeping() {
                 return self.check_nothing_is_left();
             }
             match self.world.next_event() {
@@ -322,6 +324,11 @@ impl Run<'_> {
         }
         let waiting = self.world.jobs.unfinished();
         Err(self.failure(FailureKind::Liveness, format!("{waiting} jobs are never finished")))
+    }
+
+    fn is_sweeping(&self) -> bool {
+        let away = self.world.cluster.nodes().any(|(_, node)| node.liveness != Liveness::Ready);
+        away && self.world.executors.running().next().is_some()
     }
 
     /// What still waits when nothing runs any more could not run on an empty cluster either, and

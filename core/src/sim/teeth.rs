@@ -6,7 +6,7 @@ use super::run::run;
 
 const SEEDS_MAX: u64 = 1_500;
 
-const ALL: [Mutation; 20] = [
+const ALL: [Mutation; 22] = [
     Mutation::DropRelease,
     Mutation::SkipVersionCheck,
     Mutation::ChargeTwice,
@@ -23,6 +23,8 @@ const ALL: [Mutation; 20] = [
     Mutation::BreakInSilence,
     Mutation::TrustFlagged,
     Mutation::ForgetFailure,
+    Mutation::IgnoreHops,
+    Mutation::KeepOldTree,
     Mutation::LoseReturnedTask,
     Mutation::KeepBrokenGroup,
     Mutation::ObeyOldSession,

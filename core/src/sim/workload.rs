@@ -10,7 +10,9 @@ use crate::id::Attempt;
 use crate::outcome::{Exit, FailureCause};
 use crate::resources::{KindId, Resources};
 use crate::settings::{DeadlineSettings, FaultySettings, Limits, Settings, WindowSettings};
-use crate::spec::{GroupSpec, HostPort, JobSpec, NodeChoice, NodeSpec, RoleSpec, Rules, ShapeSpec, Start};
+use crate::spec::{
+    GroupSpec, Hops, HostPort, JobSpec, NodeChoice, NodePath, NodeSpec, RoleSpec, Rules, ShapeSpec, Start,
+};
 use crate::time::Span;
 
 use super::executor::{Behaviour, Course};
@@ -75,7 +77,25 @@ pub(super) fn capacity(rng: &mut Rng) -> Resources {
 pub(super) fn node(rng: &mut Rng, number: u64) -> NodeSpec {
     let mut node = NodeSpec::new(format!("n{number}"), capacity(rng));
     node.facts.labels = labels(rng);
+    node.facts.path = if rng.u8(0..6) == 0 { None } else { path(rng, &format!("h{number}")) };
     node
+}
+
+/// A place in a small network, now and then less deep than others, or one that several nodes share.
+pub(super) fn path(rng: &mut Rng, host: &str) -> Option<NodePath> {
+    let (block, rack) = (rng.u8(0..2), rng.u8(0..2));
+    let host = if rng.u8(0..8) == 0 { "shared" } else { host };
+    NodePath::parse(&match rng.u8(0..6) {
+        0 => format!("b{block}/{host}"),
+        _ => format!("b{block}/r{rack}/{host}"),
+    })
+}
+
+/// Most atomic groups do not mind; some want to be near each other, or as near as can be.
+fn hops(rng: &mut Rng, start: Start) -> Option<Hops> {
+    let asks = start == Start::Atomic && rng.u8(0..3) == 0;
+    let choices = [Hops::Fewest, Hops::AtMost(0), Hops::AtMost(2), Hops::AtMost(3), Hops::AtMost(4)];
+    if asks { rng.choice(choices) } else { None }
 }
 
 fn request(rng: &mut Rng) -> Resources {
@@ -137,6 +157,7 @@ fn role(rng: &mut Rng, number: usize, start: Start) -> RoleSpec {
     let mut shape = ShapeSpec { service, request: request(rng), rules: rules(rng), ..ShapeSpec::default() };
     mind_company(rng, &mut shape);
     prefer_nodes(rng, &mut shape);
+    shape.hops = hops(rng, start).filter(|_| rng.bool());
     let shape = Arc::new(shape);
     let timeout = (rng.u8(0..3) == 0).then(|| Span::from_millis(rng.u64(1..2_500)));
     RoleSpec { shape, timeout, ..RoleSpec::new(format!("r{number}"), min, max, Resources::new()) }
@@ -146,7 +167,7 @@ pub(super) fn job(rng: &mut Rng, number: u64) -> JobSpec {
     let groups = (0..rng.usize(1..=2)).map(|index| {
         let start = if rng.u8(0..3) == 0 { Start::Atomic } else { Start::Independent };
         let roles = (0..rng.usize(1..=2)).map(|index| role(rng, index, start)).collect();
-        GroupSpec { name: format!("g{index}"), start, roles }
+        GroupSpec { name: format!("g{index}"), start, hops: hops(rng, start), roles }
     });
     let groups = groups.collect();
     let mut job = JobSpec { name: format!("j{number}"), groups, ..JobSpec::default() };

@@ -22,6 +22,7 @@ use crate::time::Time;
 use super::executor::{Behaviour, Executors};
 use super::history::History;
 use super::links::{Batch, Link, Party, Queues};
+use super::nearness::Nearness;
 
 /// See the module documentation. Whoever drives it decides which party has the next turn and when
 /// time passes; the world carries the messages and checks the promises.
@@ -38,6 +39,7 @@ pub struct World {
     pub(super) queues: Queues,
     /// Nodes whose links are cut: nothing passes until they are joined again.
     pub(super) cut: BTreeSet<NodeId>,
+    nearness: Nearness,
     /// What the machines told the host and nobody has taken yet.
     host: Vec<HostMessage>,
     /// The outbox of the last turn, kept only for those who asked for it.
@@ -74,6 +76,7 @@ impl World {
             executors: Executors::default(),
             queues: Queues::default(),
             cut: BTreeSet::new(),
+            nearness: Nearness::default(),
             host: Vec::new(),
             last_outbox: None,
             history: History::new(settings.faulty),
@@ -214,6 +217,7 @@ impl World {
             Party::Executor(node) => self.execute(node, batches, behaviour)?,
             Party::Host => unreachable!("nobody sends to the host over a link"),
         }
+        self.nearness.hear(&out, &self.jobs)?;
         self.pass_on(to, out);
         self.check_executions()
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::settings::Settings;
 
 use super::job::{check_count, check_length};
-use super::{Invalid, Problem};
+use super::{Invalid, NodePath, Problem};
 
 /// The facts that rules look at. Shared by everybody who knows the node.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
@@ -22,6 +22,8 @@ pub struct NodeFacts {
     pub role: Option<String>,
     pub ip: Option<String>,
     pub plugins: Vec<String>,
+    /// Where it is in the network tree.
+    pub path: Option<NodePath>,
 }
 
 /// A node has no more plugins than this.
@@ -45,6 +47,7 @@ impl NodeFacts {
         for (field, text) in texts {
             problems.extend(text.as_ref().and_then(|text| check_length(field, text, length)));
         }
+        problems.extend(self.path.as_ref().and_then(|path| check_path(path, settings)));
         note_labels("labels", &self.labels, settings, problems);
         note_labels("engine_labels", &self.engine_labels, settings, problems);
         problems.extend(check_count("plugins", self.plugins.len(), PLUGINS_MAX));
@@ -52,6 +55,10 @@ impl NodeFacts {
             problems.extend(check_length(&format!("plugins[{index}]"), plugin, length));
         }
     }
+}
+
+pub(super) fn check_path(path: &NodePath, settings: &Settings) -> Option<Invalid> {
+    check_length("path", path.as_str(), settings.limits.name_length)
 }
 
 pub(super) fn note_labels(

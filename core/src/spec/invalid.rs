@@ -41,6 +41,14 @@ pub enum Problem {
     NeedsService,
     #[error("a port between 1 and 65535 with its protocol, such as `80/tcp` or `53/udp`")]
     NoPort,
+    #[error(
+        "a path in the network tree of at most 8 parts, none of them empty, such as `block-1/rack-7/host-3`"
+    )]
+    NoPath,
+    #[error("at most {limit} hops can lie between two nodes")]
+    TooManyHops { limit: u8 },
+    #[error("hops are between tasks that start together, so the group must start `atomic`")]
+    NeedsAtomic,
     #[error("a fact of a node, such as `node.labels.rack`")]
     NoFact,
     #[error("no queue of this name is known; declare it in `queues`")]

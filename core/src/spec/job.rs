@@ -10,7 +10,7 @@ use crate::resources::{AMOUNT_MAX, KindId, Resources};
 use crate::settings::Settings;
 use crate::time::Span;
 
-use super::{CommandSpec, HostPort, Invalid, NodeChoice, Problem, Rules, Standing};
+use super::{CommandSpec, HOPS_MAX, Hops, HostPort, Invalid, NodeChoice, Problem, Rules, Standing};
 
 /// A job to be run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -30,6 +30,8 @@ pub struct JobSpec {
 pub struct GroupSpec {
     pub name: String,
     pub start: Start,
+    /// How far apart all of its tasks may run; it must start as a whole.
+    pub hops: Option<Hops>,
     pub roles: Vec<RoleSpec>,
 }
 
@@ -81,6 +83,8 @@ pub struct ShapeSpec {
     pub placement: Option<NodeChoice>,
     /// What tasks start from: nodes that have it from the task before them are preferred.
     pub snapshot: Option<Arc<str>>,
+    /// How far apart the tasks of the role may run; their group must start as a whole.
+    pub hops: Option<Hops>,
 }
 
 impl JobSpec {
@@ -89,6 +93,7 @@ impl JobSpec {
         let group = GroupSpec {
             name: "tasks".into(),
             start: Start::Independent,
+            hops: None,
             roles: vec![RoleSpec::new("task", 0, tasks, request)],
         };
         JobSpec { name: name.into(), groups: vec![group], ..JobSpec::default() }
@@ -99,6 +104,7 @@ impl JobSpec {
         let group = GroupSpec {
             name: "gang".into(),
             start: Start::Atomic,
+            hops: None,
             roles: vec![RoleSpec::new("member", tasks, tasks, request)],
         };
         JobSpec { name: name.into(), groups: vec![group], ..JobSpec::default() }
@@ -151,6 +157,7 @@ impl GroupSpec {
         if self.roles.is_empty() {
             problems.push(Invalid::new(format!("{field}.roles"), "[]", Problem::Empty));
         }
+        problems.extend(check_hops(field, self.hops, self.start));
         problems.extend(check_count(&format!("{field}.roles"), self.roles.len(), limits.roles_per_group));
         let mut names = BTreeSet::new();
         for (index, role) in self.roles.iter().enumerate() {
@@ -159,6 +166,7 @@ impl GroupSpec {
                 problems.push(Invalid::new(format!("{field}.name"), &role.name, Problem::Duplicate));
             }
             role.note_problems(&field, settings, problems);
+            problems.extend(check_hops(&field, role.shape.hops, self.start));
             if self.start == Start::Atomic && role.min < role.max {
                 // Sizes that vary while a group runs are a capability of their own.
                 problems.push(Invalid::new(format!("{field}.min"), role.min, Problem::NotSupported));
@@ -220,6 +228,18 @@ impl ShapeSpec {
             problems.push(Invalid::new(format!("{field}.ports[{index}]"), port, Problem::Duplicate));
         }
     }
+}
+
+fn check_hops(field: &str, hops: Option<Hops>, start: Start) -> Option<Invalid> {
+    let (value, is_wide) = match hops? {
+        Hops::Fewest => ("fewest".to_owned(), false),
+        Hops::AtMost(hops) => (hops.to_string(), hops > HOPS_MAX),
+    };
+    let problem = match start {
+        Start::Independent => Problem::NeedsAtomic,
+        Start::Atomic => is_wide.then_some(Problem::TooManyHops { limit: HOPS_MAX })?,
+    };
+    Some(Invalid::new(format!("{field}.hops"), value, problem))
 }
 
 pub(super) fn check_length(field: &str, value: &str, limit: u64) -> Option<Invalid> {

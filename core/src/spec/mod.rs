@@ -9,6 +9,7 @@ mod job;
 mod node;
 mod rules;
 mod standing;
+mod topology;
 
 pub use choice::NodeChoice;
 pub use command::{CommandSpec, OutputTo, RING_DEFAULT, RING_MAX};
@@ -19,3 +20,4 @@ pub use job::{GroupSpec, JobSpec, RoleSpec, ShapeSpec, Start};
 pub use node::{Availability, Condition, Liveness, NodePatch, NodeSpec, NodeState};
 pub use rules::{Filter, Platform, Rules};
 pub use standing::Standing;
+pub use topology::{HOPS_MAX, Hops, LEVELS_MAX, NodePath, hops_between};

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::resources::Resources;
 use crate::settings::Settings;
 
-use super::facts::note_labels;
+use super::facts::{check_path, note_labels};
 use super::job::note_amounts;
-use super::{Invalid, NodeFacts};
+use super::{Invalid, NodeFacts, NodePath};
 
 /// A node to be added.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -86,6 +86,7 @@ impl NodeState {
 pub struct NodePatch {
     pub capacity: Option<Resources>,
     pub labels: Option<BTreeMap<String, String>>,
+    pub path: Option<NodePath>,
     pub condition: Option<Condition>,
     pub availability: Option<Availability>,
 }
@@ -127,6 +128,7 @@ impl NodePatch {
         if let Some(labels) = &self.labels {
             note_labels("labels", labels, settings, &mut problems);
         }
+        problems.extend(self.path.as_ref().and_then(|path| check_path(path, settings)));
         if let Some(capacity) = &self.capacity {
             note_amounts("capacity", capacity, settings, &mut problems);
         }

@@ -156,6 +156,7 @@ fn read_node(cursor: Cursor<'_>, settings: &mut Settings, names: &Names) -> Opti
         let patch = NodePatch {
             capacity: capacity.and_then(|cursor| nodes::read_capacity(cursor, &mut settings.kinds)),
             labels: fields.get("labels").and_then(nodes::read_labels),
+            path: fields.get("path").and_then(nodes::read_path),
             condition: fields.get("condition").and_then(nodes::read_condition),
             availability: fields.get("availability").and_then(nodes::read_availability),
         };

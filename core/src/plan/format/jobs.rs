@@ -8,7 +8,8 @@ use crate::plan::ScenarioJob;
 use crate::resources::{Kinds, Resources};
 use crate::settings::{Settings, bounds};
 use crate::spec::{
-    GroupSpec, HostPort, JobSpec, NodeChoice, Platform, RoleSpec, Rules, ShapeSpec, Standing, Start,
+    GroupSpec, HOPS_MAX, Hops, HostPort, JobSpec, NodeChoice, Platform, RoleSpec, Rules, ShapeSpec, Standing,
+    Start,
 };
 use crate::time::{SECONDS_MAX, Span, Time};
 
@@ -18,8 +19,7 @@ use super::nodes::read_names;
 
 const JOB_LATER: [Later; 1] = [Later::Text("pool", "any")];
 
-const GROUP_LATER: [Later; 3] =
-    [Later::Absent("hops"), Later::Zero("freeze"), Later::Text("on_unsatisfiable", "wait")];
+const GROUP_LATER: [Later; 2] = [Later::Zero("freeze"), Later::Text("on_unsatisfiable", "wait")];
 
 const ROLE_LATER: [Later; 5] = [
     Later::Absent("initial"),
@@ -155,10 +155,28 @@ fn read_group(cursor: Cursor<'_>, kinds: &Kinds) -> Option<GroupSpec> {
         let roles = fields.required("roles", "the roles of the group");
         let roles = roles
             .and_then(|roles| read_each(roles, |role| read_role(role, start.unwrap_or_default(), kinds)));
+        let hops = read_hops(fields);
         check_pool(fields);
         fields.later(&GROUP_LATER);
-        Some(GroupSpec { name: name?.to_owned(), start: start?, roles: roles? })
+        Some(GroupSpec { name: name?.to_owned(), start: start?, hops: hops?, roles: roles? })
     })?
+}
+
+/// How far apart tasks may run; nothing asks for nothing.
+fn read_hops(fields: &Fields<'_>) -> Option<Option<Hops>> {
+    let Some(cursor) = fields.get("hops") else { return Some(None) };
+    let hops = match cursor.value() {
+        Value::Integer(_) | Value::Float(_) => {
+            cursor.whole(0..=u64::from(HOPS_MAX)).map(|hops| Hops::AtMost(hops as u8))
+        }
+        Value::Text(text) if text == "fewest" => Some(Hops::Fewest),
+        _ => {
+            let expected = format!("\"fewest\" or a whole number of hops between 0 and {HOPS_MAX}");
+            cursor.fault(FaultKind::Refused, expected);
+            None
+        }
+    };
+    hops.map(Some)
 }
 
 /// One pool for the whole group is a known wish; anything else is a mistake.
@@ -182,9 +200,11 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
         let command = command::read(fields);
         let rules = read_rules(fields);
         let company = read_company(fields);
+        let hops = read_hops(fields);
         fields.later(&ROLE_LATER);
         let (min, max) = sizes?;
-        let shape = Arc::new(ShapeSpec { service, request: request?, rules: rules?, ..company? });
+        let shape =
+            Arc::new(ShapeSpec { service, request: request?, rules: rules?, hops: hops?, ..company? });
         let command = command?;
         Some(RoleSpec { name: name?.to_owned(), min, max, shape, duration, task_key, timeout, command })
     })?

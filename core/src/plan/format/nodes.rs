@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use crate::document::{Cursor, FaultKind, Fields, Later, Value};
 use crate::resources::{Kinds, Resources};
 use crate::settings::{Settings, declare_kind};
-use crate::spec::{Availability, Condition, Liveness, NodeFacts, NodeSpec};
+use crate::spec::{Availability, Condition, Liveness, NodeFacts, NodePath, NodeSpec, Problem};
 
 use super::names::Names;
 
 /// Fields of a node on which nothing acts yet.
-pub(super) const LATER: [Later; 3] =
-    [Later::Absent("path"), Later::Empty("reserved"), Later::Empty("access")];
+pub(super) const LATER: [Later; 2] = [Later::Empty("reserved"), Later::Empty("access")];
 
 /// Fields of a node that cannot be changed yet while it is there.
 pub(super) const LATER_CHANGES: [Later; 5] = [
@@ -72,11 +71,12 @@ fn read_entry(
     }
 }
 
-/// One of so many nodes that are alike but for their names.
+/// One of so many nodes that are alike but for their names and the ends of their paths.
 fn named(node: &NodeSpec, count: u64, index: u64) -> NodeSpec {
     let mut node = node.clone();
     if count > 1 {
         node.facts.name = format!("{}-{index}", node.facts.name);
+        node.facts.path = node.facts.path.map(|path| path.numbered(index));
     }
     node
 }
@@ -87,7 +87,17 @@ fn read_facts(fields: &Fields<'_>, facts: &mut NodeFacts) {
     facts.engine_labels = fields.get("engine_labels").and_then(read_labels).unwrap_or_default();
     (facts.os, facts.arch) = (text("os"), text("arch"));
     (facts.role, facts.ip) = (text("role"), text("ip"));
+    facts.path = fields.get("path").and_then(read_path);
     facts.plugins = fields.get("plugins").and_then(read_names).unwrap_or_default();
+}
+
+/// Where a node is in the network tree.
+pub(super) fn read_path(cursor: Cursor<'_>) -> Option<NodePath> {
+    let path = NodePath::parse(cursor.text()?);
+    if path.is_none() {
+        cursor.fault(FaultKind::Refused, Problem::NoPath.to_string());
+    }
+    path
 }
 
 /// A list of names.
