@@ -11,6 +11,7 @@ mod standings;
 mod teeth;
 #[cfg(test)]
 mod tests;
+mod tries;
 mod workload;
 mod world;
 

@@ -6,7 +6,7 @@ use super::run::run;
 
 const SEEDS_MAX: u64 = 1_500;
 
-const ALL: [Mutation; 17] = [
+const ALL: [Mutation; 20] = [
     Mutation::DropRelease,
     Mutation::SkipVersionCheck,
     Mutation::ChargeTwice,
@@ -21,8 +21,11 @@ const ALL: [Mutation; 17] = [
     Mutation::SkipWithdrawal,
     Mutation::ForgetStarved,
     Mutation::LoseReturnedTask,
+    Mutation::RetryForever,
+    Mutation::RetryEarly,
     Mutation::KeepBrokenGroup,
     Mutation::ObeyOldSession,
+    Mutation::PrepareForever,
     Mutation::ConfirmStopEarly,
 ];
 

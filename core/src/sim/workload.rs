@@ -10,7 +10,9 @@ use crate::id::Attempt;
 use crate::outcome::{Exit, FailureCause};
 use crate::resources::{KindId, Resources};
 use crate::settings::{DeadlineSettings, Limits, Settings, WindowSettings};
-use crate::spec::{GroupSpec, HostPort, JobSpec, NodeChoice, NodeSpec, RoleSpec, Rules, ShapeSpec, Start};
+use crate::spec::{
+    GroupSpec, HostPort, JobSpec, NodeChoice, NodeSpec, Retries, RetryOn, RoleSpec, Rules, ShapeSpec, Start,
+};
 use crate::time::Span;
 
 use super::executor::{Behaviour, Course};
@@ -110,6 +112,24 @@ pub(super) fn labels(rng: &mut Rng) -> BTreeMap<String, String> {
     BTreeMap::from([("zone".to_owned(), zone.to_owned())])
 }
 
+/// Some are tried again, after a wait or at once, and not after every end.
+fn retries(rng: &mut Rng) -> Option<Box<Retries>> {
+    if rng.bool() {
+        return None;
+    }
+    let on = RetryOn {
+        start_failure: rng.bool(),
+        failure: rng.bool(),
+        timeout: rng.bool(),
+        lost: rng.u8(0..4) == 0,
+        preempted: rng.u8(0..4) == 0,
+        codes: vec![rng.i32(1..4)],
+    };
+    let backoff = Span::from_millis(rng.choice([0, 10, 300]).expect("not empty"));
+    let (most, factor) = (rng.u32(1..4), rng.u32(1_000..3_000));
+    Some(Box::new(Retries { most, on, backoff, factor, cap: Span::from_millis(1_000) }))
+}
+
 fn role(rng: &mut Rng, number: usize, start: Start) -> RoleSpec {
     let max = rng.u32(1..=4);
     let min = if start == Start::Atomic { max } else { 0 };
@@ -119,7 +139,8 @@ fn role(rng: &mut Rng, number: usize, start: Start) -> RoleSpec {
     prefer_nodes(rng, &mut shape);
     let shape = Arc::new(shape);
     let timeout = (rng.u8(0..3) == 0).then(|| Span::from_millis(rng.u64(1..2_500)));
-    RoleSpec { shape, timeout, ..RoleSpec::new(format!("r{number}"), min, max, Resources::new()) }
+    let retries = retries(rng);
+    RoleSpec { shape, timeout, retries, ..RoleSpec::new(format!("r{number}"), min, max, Resources::new()) }
 }
 
 pub(super) fn job(rng: &mut Rng, number: u64) -> JobSpec {

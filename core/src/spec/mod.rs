@@ -7,6 +7,7 @@ mod facts;
 mod invalid;
 mod job;
 mod node;
+mod retries;
 mod rules;
 mod standing;
 
@@ -17,5 +18,6 @@ pub use facts::NodeFacts;
 pub use invalid::{Invalid, Problem};
 pub use job::{GroupSpec, JobSpec, RoleSpec, ShapeSpec, Start};
 pub use node::{Availability, Condition, Liveness, NodePatch, NodeSpec, NodeState};
+pub use retries::{FACTOR_MAX, RETRIES_MAX, Retries, RetryOn};
 pub use rules::{Filter, Platform, Rules};
 pub use standing::Standing;

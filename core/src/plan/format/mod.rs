@@ -8,6 +8,7 @@ mod events;
 mod jobs;
 mod names;
 mod nodes;
+mod retries;
 mod running;
 #[cfg(test)]
 mod tests;
