@@ -69,8 +69,8 @@ fn every_problem_is_reported_at_once() {
         window = "soon"
         window_cap = 1979-05-27
         windo_adaptive = true
-        share_key = "flow"
-        bands = { normal = 1000 }
+        share_key = "flaw"
+        bands = { low = 0 }
         [limits]
         jobs = -1
         nodes = 1e9
@@ -81,12 +81,12 @@ fn every_problem_is_reported_at_once() {
     let mut found = messages(Config::from_toml(text).expect_err("bad"));
     found.sort();
     let expected = [
+        "bands.low: expected a whole number between 1 and 1000000, found 0",
         "deadlines.run: expected seconds between 0.001 and 1000000000, found NaN",
         "limits.job: unknown field, expected `jobs`",
         "limits.jobs: expected a whole number between 1 and 100000000, found -1",
         "limits.nodes: expected a whole number between 1 and 10000000, found 1000000000",
-        "not supported yet: bands, found {\"normal\": 1000}",
-        "not supported yet: share_key, found \"flow\"",
+        "share_key: expected one of `entitlement`, `flow`, `dominant`, `run_time` or `fifo`, found \"flaw\"",
         "windo_adaptive: unknown field, expected `window_adaptive`",
         "window: expected seconds between 0 and 3600, found \"soon\"",
         "window_cap: expected seconds between 0 and 3600, found \"1979-05-27\"",

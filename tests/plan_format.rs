@@ -131,10 +131,18 @@ fn bad_jobs() {
         (
             job(r#""tasks": 1, "queue": "q", "band": "low", "priority": 5, "lifetime": 60"#),
             &[
-                "jobs[0].queue: not supported yet: queue, found \"q\"",
-                "jobs[0].band: not supported yet: band, found \"low\"",
-                "jobs[0].priority: not supported yet: priority, found 5",
-                "jobs[0].lifetime: not supported yet: lifetime, found 60",
+                "jobs[0].queue: no queue of this name is known; declare it in `queues`, found \"q\"",
+                "jobs[0].band: no band of this name is known; declare it in `bands`, found \"low\"",
+            ],
+        ),
+        (
+            job(r#""tasks": 1, "queue": 1, "band": 2, "priority": 0.5, "lifetime": -1, "finish_by": "soon""#),
+            &[
+                "jobs[0].queue: expected a text, found 1",
+                "jobs[0].band: expected a text, found 2",
+                "jobs[0].priority: expected a whole number between -2147483648 and 2147483647, found 0.5",
+                "jobs[0].lifetime: expected seconds between 0 and 1000000000000, found -1",
+                "jobs[0].finish_by: expected seconds between 0 and 1000000000000, found \"soon\"",
             ],
         ),
         (
@@ -337,7 +345,7 @@ fn bad_files_as_a_whole() {
                 "config: no-such: neither a file nor one of the presets default, scoot, armada, swarmkit, \
                  beaker, paddle",
                 "settings.window: expected seconds between 0 and 3600, found -1",
-                "settings.classes: not supported yet: classes, found [1]",
+                "settings.classes[0]: expected a table, found 1",
             ],
         ),
         (r#"{"now": 1, "now": 2}"#.into(), &["now: a field may be given only once, found 2"]),

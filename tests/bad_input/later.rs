@@ -12,11 +12,11 @@ const NODE: [&str; 2] = ["reserved", "access"];
 /// What cannot be changed yet while a node is there.
 const CHANGE: [&str; 4] = ["os", "arch", "plugins", "engine_labels"];
 
-const JOB: [&str; 6] = ["queue", "band", "priority", "lifetime", "pool", "finish_by"];
+const JOB: [&str; 1] = ["pool"];
 
 const GROUP: [&str; 2] = ["freeze", "on_unsatisfiable"];
 
-const ROLE: [&str; 5] = ["initial", "auxiliary", "guest_of", "task_key", "on_preempt"];
+const ROLE: [&str; 4] = ["initial", "auxiliary", "guest_of", "on_preempt"];
 
 const EVENTS: [&str; 4] = ["idle", "resize", "reprioritise", "settings"];
 

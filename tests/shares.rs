@@ -1,0 +1,220 @@
+//! Who gets the next free capacity, through dry runs: classes by entitlement and loan, queues by flow and
+//! dominant share, jobs by what they are compared by, and limits.
+//!
+//! `tests/shares/classes.json` holds clusters of one-slot workers: for each class its percent, how many of
+//! its tasks run and how many wait, and how many of each class above 0% start on what is idle. What was not
+//! taken is listed in `tests/shares/NOT_TAKEN.md`.
+
+use plimsoll::core::plan;
+use plimsoll::{Format, scenario};
+use serde_json::{Value, json};
+
+fn report(scenario: &Value) -> Value {
+    let scenario = scenario::from_text(&scenario.to_string(), Format::Json)
+        .unwrap_or_else(|error| panic!("{error}: {scenario}"));
+    let report = plan::run(&scenario).unwrap_or_else(|error| panic!("{error}"));
+    serde_json::to_value(report).expect("a report can be written")
+}
+
+/// The names of the jobs in the order in which their tasks were placed.
+fn order(report: &Value) -> Vec<&str> {
+    let decisions = report["decisions"].as_array().expect("a list");
+    decisions.iter().map(|decision| decision["job"].as_str().expect("a name")).collect()
+}
+
+fn cluster_of_classes(case: &Value) -> Value {
+    let list = case["classes"].as_array().expect("a list");
+    let classes: Vec<Value> = list
+        .iter()
+        .map(|class| json!({"name": class[0], "percent": class[1], "requestors": [class[0]]}))
+        .collect();
+    let tasks = |class: &Value| class[2].as_u64().expect("a number") + class[3].as_u64().expect("a number");
+    let jobs: Vec<Value> = list
+        .iter()
+        .filter(|class| tasks(class) > 0)
+        .map(|class| {
+            let tasks = tasks(class);
+            json!({"name": class[0], "requestor": class[0], "tasks": tasks, "request": {"slot": 1}})
+        })
+        .collect();
+    let running: Vec<Value> = list
+        .iter()
+        .filter(|class| class[2].as_u64() > Some(0))
+        .map(|class| json!({"job": class[0], "group": "tasks", "role": "task", "count": class[2]}))
+        .collect();
+    json!({
+        "config": "scoot",
+        "settings": {"window": 0, "classes": classes, "default_class": list[0][0]},
+        "nodes": [{"name": "w", "count": case["workers"], "capacity": {"slot": 1}}],
+        "jobs": jobs,
+        "running": running,
+    })
+}
+
+/// Goal: idle workers are divided as the percents say, whatever the classes have and want. Method: many
+/// clusters with known answers; what is left over goes to the classes of 0%.
+#[test]
+fn classes_get_what_they_are_entitled_to_and_borrow_the_rest() {
+    let cases: Vec<Value> =
+        serde_json::from_str(include_str!("shares/classes.json")).expect("the file can be read");
+    assert!(cases.len() > 40, "the cases are there");
+    for case in &cases {
+        let report = report(&cluster_of_classes(case));
+        let started = &report["summary"]["assigned_by_class"];
+        let count = |class: &str| started[class].as_u64().unwrap_or(0);
+        for (class, expected) in case["starts"].as_object().expect("counts by class") {
+            assert_eq!(json!(count(class)), *expected, "{class} of {}: {started}", case["name"]);
+        }
+        let list = case["classes"].as_array().expect("a list");
+        let sum = |at: usize| -> u64 { list.iter().map(|class| class[at].as_u64().expect("a number")).sum() };
+        let idle = case["workers"].as_u64().expect("a number") - sum(2);
+        let all: u64 = list.iter().map(|class| count(class[0].as_str().expect("a name"))).sum();
+        assert_eq!(all, idle.min(sum(3)), "no worker stays idle in {}", case["name"]);
+    }
+}
+
+fn queues(settings: Value, jobs: Value, cpus: u64) -> Value {
+    let mut settings = settings;
+    settings["window"] = json!(0);
+    json!({"settings": settings, "nodes": [{"name": "n", "capacity": {"cpu": cpus, "memory": "64Gi"}}], "jobs": jobs})
+}
+
+/// Goal: the queue whose use, with the job it would start, is smallest for its weight goes first. Method:
+/// two queues, one with twice the weight.
+#[test]
+fn queues_share_by_weight() {
+    for key in ["flow", "dominant"] {
+        let settings = json!({"queue_key": key, "queues": [{"name": "a", "weight": 2.0}, {"name": "b"}]});
+        let job = |queue: &str| json!({"name": queue, "queue": queue, "tasks": 12, "request": {"cpu": 1}});
+        let report = report(&queues(settings, json!([job("b"), job("a")]), 12));
+        assert_eq!(report["summary"]["assigned_by_queue"], json!({"a": 8, "b": 4}), "{key}");
+        assert_eq!(order(&report)[..3], ["a", "b", "a"], "{key}");
+    }
+}
+
+/// Goal: inside a queue the band counts first, then the priority, then when it should be finished, then
+/// the arrival.
+#[test]
+fn jobs_of_a_queue_go_by_band_priority_deadline_and_arrival() {
+    let settings = json!({"bands": {"normal": 10, "high": 20}});
+    let job = |name: &str, more: Value| {
+        let mut job = json!({"name": name, "tasks": 1, "request": {"cpu": 1}});
+        more.as_object().expect("fields").iter().for_each(|(field, value)| job[field] = value.clone());
+        job
+    };
+    let jobs = json!([
+        job("first", json!({})),
+        job("second", json!({})),
+        job("soon", json!({"finish_by": 5.0})),
+        job("later", json!({"finish_by": 9.0})),
+        job("urgent", json!({"priority": 1})),
+        job("idle", json!({"priority": -1})),
+        job("high", json!({"band": "high", "priority": -5})),
+    ]);
+    let report = report(&queues(settings, jobs, 16));
+    assert_eq!(order(&report), ["high", "urgent", "soon", "later", "first", "second", "idle"]);
+}
+
+/// Goal: a strict band goes before any share, also across classes. Method: a class of 99% and one of 1%
+/// whose job is in the strict band.
+#[test]
+fn a_strict_band_goes_before_any_share() {
+    let settings = json!({
+        "classes": [{"name": "big", "percent": 99, "requestors": ["big"]},
+                    {"name": "small", "percent": 1, "requestors": ["small"]}],
+        "share_unit": "weighted", "bands": {"normal": 1, "production": 2}, "strict_bands": ["production"],
+    });
+    let jobs = json!([
+        {"name": "big", "requestor": "big", "tasks": 4, "request": {"cpu": 1}},
+        {"name": "small", "requestor": "small", "band": "production", "tasks": 3, "request": {"cpu": 1}},
+    ]);
+    let report = report(&queues(settings, jobs, 4));
+    assert_eq!(order(&report), ["small", "small", "small", "big"]);
+}
+
+/// Goal: of the jobs of a class the one with the fewest running tasks goes first, in turn; of a job the
+/// task that is expected to run longest.
+#[test]
+fn the_job_with_the_fewest_running_tasks_goes_first() {
+    let role = |name: &str, duration: f64| json!({"name": name, "max": 1, "duration": duration});
+    let jobs = json!([
+        {"name": "has", "tasks": 3, "request": {"cpu": 1}},
+        {"name": "new", "groups": [{"name": "g", "roles": [role("short", 1.0), role("long", 60.0)]}]},
+    ]);
+    let mut scenario = queues(json!({"job_key": "least_running"}), jobs, 4);
+    scenario["running"] = json!([{"job": "has", "group": "tasks", "role": "task", "count": 1}]);
+    let report = report(&scenario);
+    assert_eq!(order(&report), ["new", "has", "new", "has"]);
+    assert_eq!(report["decisions"][0]["role"], json!("long"));
+}
+
+/// Goal: a quota keeps work waiting although there is room, lets smaller work pass, and is released when
+/// something of the queue ends.
+#[test]
+fn a_quota_holds_until_something_of_the_queue_ends() {
+    let settings = json!({"queues": [{"name": "a", "quota": {"cpu": 2}}]});
+    let jobs = json!([
+        {"name": "two", "queue": "a", "tasks": 3, "request": {"cpu": 1}},
+        {"name": "light", "queue": "a", "tasks": 1, "request": {"memory": "1Gi"}},
+        {"name": "other", "tasks": 1, "request": {"cpu": 1}},
+    ]);
+    let mut scenario = queues(settings, jobs, 8);
+    let before = report(&scenario);
+    assert_eq!(before["summary"]["assigned_by_job"], json!({"two": 2, "light": 1, "other": 1}));
+    scenario["events"] = json!([{"at": 1.0, "finish": {"job": "two", "count": 1}}]);
+    assert_eq!(report(&scenario)["summary"]["assigned_by_job"]["two"], json!(3));
+}
+
+/// Goal: so many tasks a second and no more, and time alone lets the next one start.
+#[test]
+fn a_rate_lets_the_next_start_in_time() {
+    let settings = json!({"rates": {"scheduling": {"per_second": 1.0, "burst": 2}}});
+    let jobs = json!([{"name": "j", "tasks": 4, "request": {"cpu": 1}}]);
+    let mut scenario = queues(settings, jobs, 8);
+    scenario["until"] = json!(10.0);
+    let report = report(&scenario);
+    let times: Vec<f64> = report["decisions"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|decision| decision["at"].as_f64().expect("a number"))
+        .collect();
+    assert_eq!(times, [0.0, 0.0, 1.0, 2.0]);
+}
+
+/// Goal: work without a lifetime goes no further beyond the fair share of its queue than the factor says,
+/// work with one needs a budget, and a lifetime of 0 needs none.
+#[test]
+fn firm_work_and_long_lives_are_limited_beyond_the_fair_share() {
+    let settings = json!({
+        "queues": [{"name": "a"}, {"name": "b"}], "non_preemptible_factor": 1.5, "excess_budget": 10.0,
+    });
+    let job = |name: &str, queue: &str, tasks: u32, lifetime: Value| {
+        json!({"name": name, "queue": queue, "tasks": tasks, "request": {"cpu": 1}, "lifetime": lifetime})
+    };
+    let waits = job("other", "b", 1, json!(null));
+    let firm = report(&queues(settings.clone(), json!([waits, job("firm", "a", 8, json!(null))]), 8));
+    assert_eq!(firm["summary"]["assigned_by_job"], json!({"firm": 6, "other": 1}));
+    let long = report(&queues(settings.clone(), json!([waits, job("long", "a", 8, json!(5.0))]), 8));
+    assert_eq!(long["summary"]["assigned_by_job"], json!({"long": 6, "other": 1}));
+    let none = report(&queues(settings, json!([waits, job("none", "a", 8, json!(0.0))]), 8));
+    assert_eq!(none["summary"]["assigned_by_job"], json!({"none": 7, "other": 1}));
+}
+
+/// Goal: jobs that are compared by run time share by the weights of their bands. Method: two jobs of
+/// bands of weight 3 and 1 keep a cluster of four full for a while; every task runs one second.
+#[test]
+fn run_time_is_shared_by_the_weights_of_the_bands() {
+    let settings = json!({"job_key": "run_time", "bands": {"normal": 1, "heavy": 3}});
+    let role = json!([{"name": "g", "roles": [{"name": "r", "max": 200, "duration": 1.0, "request": {"cpu": 1}}]}]);
+    let jobs = json!([
+        {"name": "light", "groups": role},
+        {"name": "heavy", "band": "heavy", "groups": role},
+    ]);
+    let mut scenario = queues(settings, jobs, 4);
+    scenario["until"] = json!(30.0);
+    let report = report(&scenario);
+    let count = |job: &str| report["summary"]["assigned_by_job"][job].as_u64().expect("a number");
+    assert!(count("heavy") > 2 * count("light"), "{}", report["summary"]["assigned_by_job"]);
+    assert!(count("light") > 20, "the light one is served too: {}", count("light"));
+}
