@@ -30,6 +30,8 @@ pub enum Mutation {
     SkipWithdrawal,
     /// The Scheduler forgets what was to be looked at when credit ran out.
     ForgetStarved,
+    /// The Scheduler does not tell the indexes of its views that a node has changed.
+    MissChange,
     /// JobState does not queue a lost task again.
     LoseReturnedTask,
     /// JobState leaves the rest of an atomic group running when a member is lost.

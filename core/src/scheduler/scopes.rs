@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::NodeId;
+use crate::mutation::{self, Mutation};
 use crate::spec::{NodeChoice, ShapeSpec};
 
 use super::change_log::ChangeLog;
@@ -94,7 +95,7 @@ impl Scopes {
 
     /// Something about the node has changed that indexes know of.
     pub(super) fn note(&mut self, node: NodeId, nodes: usize) {
-        if !self.views.is_empty() {
+        if !self.views.is_empty() && !mutation::active(Mutation::MissChange) {
             self.log.note(node, nodes);
         }
     }

@@ -6,7 +6,7 @@ use super::run::run;
 
 const SEEDS_MAX: u64 = 1_500;
 
-const ALL: [Mutation; 17] = [
+const ALL: [Mutation; 18] = [
     Mutation::DropRelease,
     Mutation::SkipVersionCheck,
     Mutation::ChargeTwice,
@@ -20,6 +20,7 @@ const ALL: [Mutation; 17] = [
     Mutation::MissWindowClose,
     Mutation::SkipWithdrawal,
     Mutation::ForgetStarved,
+    Mutation::MissChange,
     Mutation::LoseReturnedTask,
     Mutation::KeepBrokenGroup,
     Mutation::ObeyOldSession,
