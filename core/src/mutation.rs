@@ -40,6 +40,8 @@ pub enum Mutation {
     IgnoreHops,
     /// The network tree is not told of nodes that changed.
     KeepOldTree,
+    /// The Scheduler does not tell the indexes of its views that a node has changed.
+    MissChange,
     /// JobState does not queue a lost task again.
     LoseReturnedTask,
     /// JobState tries a task again however often it has failed.

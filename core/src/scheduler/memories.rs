@@ -43,8 +43,12 @@ impl Memories {
     }
 
     /// The nodes that remember this snapshot, by id.
-    pub(super) fn with(&self, snapshot: &str) -> impl ExactSizeIterator<Item = NodeId> + '_ {
-        static NONE: BTreeSet<NodeId> = BTreeSet::new();
-        self.nodes.get(snapshot).unwrap_or(&NONE).iter().copied()
+    pub(super) fn with(&self, snapshot: &str) -> impl Iterator<Item = NodeId> + '_ {
+        self.nodes.get(snapshot).into_iter().flatten().copied()
+    }
+
+    /// How many nodes remember this snapshot.
+    pub(super) fn count(&self, snapshot: &str) -> usize {
+        self.nodes.get(snapshot).map_or(0, BTreeSet::len)
     }
 }

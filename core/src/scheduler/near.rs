@@ -12,6 +12,7 @@ use crate::id::NodeId;
 use super::leaf::LeafId;
 use super::nodes::Nodes;
 use super::order::Order;
+use super::row::Fullness;
 use super::shapes::{ShapeId, Shapes};
 
 /// A node with room, and the shape that is served on it next.
@@ -25,7 +26,8 @@ pub(super) struct Candidate {
 #[derive(Debug)]
 pub(super) struct Near {
     leaf: LeafId,
-    /// Nodes by the shape they are filed under, those with the fewest tasks first, then by id.
+    /// Nodes by the shape they are filed under: the fullest first where it packs, then those with the
+    /// fewest tasks, then by id.
     filed: BTreeMap<ShapeId, Filed>,
     /// The shapes of `filed`, by order.
     by_order: BTreeSet<(Order, ShapeId)>,
@@ -35,8 +37,17 @@ pub(super) struct Near {
 struct Filed {
     /// The order of the shape when it was last looked at.
     order: Order,
-    /// By tasks and id, each with the order of the shape when the node was filed.
-    nodes: BinaryHeap<Reverse<(u32, NodeId, Order)>>,
+    nodes: BinaryHeap<Reverse<FiledNode>>,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct FiledNode {
+    /// How full it is, where that decides.
+    fullness: Option<Box<Fullness>>,
+    tasks: u32,
+    node: NodeId,
+    /// The order of the shape when the node was filed.
+    order: Order,
 }
 
 impl Near {
@@ -55,11 +66,12 @@ impl Near {
             filed.order = order;
             self.by_order.insert((order, shape));
         }
-        filed.nodes.push(Reverse((entry.company.tasks, node, order)));
+        let fullness = shapes.packs(shape, &nodes.scopes).then(|| Box::new(nodes.fullness(node, entry)));
+        filed.nodes.push(Reverse(FiledNode { fullness, tasks: entry.company.tasks, node, order }));
     }
 
-    /// The candidate that is served next: the shape whose head came first, on the node with the
-    /// fewest tasks. It stays filed.
+    /// The candidate that is served next: the shape whose head came first, on the first of its nodes. It
+    /// stays filed.
     pub(super) fn first(&mut self, nodes: &Nodes, shapes: &Shapes) -> Option<Candidate> {
         loop {
             let (order, shape) = *self.by_order.first()?;
@@ -78,13 +90,14 @@ impl Near {
                         filed
                             .nodes
                             .into_iter()
-                            .for_each(|Reverse((_, node, _))| self.file(node, nodes, shapes));
+                            .for_each(|Reverse(filed)| self.file(filed.node, nodes, shapes));
                     }
                 }
                 continue;
             }
             let first = self.filed[&shape].nodes.peek();
-            let Reverse((tasks, node, order_then)) = *first.expect("a shape without nodes is dropped");
+            let Reverse(FiledNode { tasks, node, order: order_then, .. }) =
+                *first.expect("a shape without nodes is dropped");
             // Nothing begins to wait for room while a turn plans. So if neither the node nor the shape
             // has moved on, no other shape can come before this one by now.
             let entry = nodes.get(node).filter(|entry| entry.takes_work() && entry.company.tasks == tasks);

@@ -16,6 +16,7 @@ use crate::spec::{Company, NodeChoice, ShapeSpec};
 
 use super::faults::Faults;
 use super::live::LiveTable;
+use super::row::Fullness;
 use super::scopes::{EVERYWHERE, ScopeId, Scopes};
 use super::standings::{Alike, Standings};
 use super::topology::Topology;
@@ -278,6 +279,11 @@ impl Nodes {
             return found.map(|index| NodeId(index as u32));
         }
         self.scopes.first_fit(scope, shape, flagged, entries, width)
+    }
+
+    /// How full a node is, to be compared with others.
+    pub(super) fn fullness(&self, id: NodeId, entry: &NodeEntry) -> Fullness {
+        Fullness::of(id, entry.free.amounts(), self.index.width())
     }
 
     /// Up to `most` nodes of the scope that have room for this, by id.

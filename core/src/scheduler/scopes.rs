@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::id::NodeId;
+use crate::mutation::{self, Mutation};
 use crate::spec::{NodeChoice, ShapeSpec};
 
 use super::change_log::ChangeLog;
@@ -96,7 +97,7 @@ impl Scopes {
 
     /// Something about the node has changed that indexes know of.
     pub(super) fn note(&mut self, node: NodeId, nodes: usize) {
-        if !self.views.is_empty() {
+        if !self.views.is_empty() && !mutation::active(Mutation::MissChange) {
             self.log.note(node, nodes);
         }
     }

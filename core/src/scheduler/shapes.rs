@@ -408,6 +408,12 @@ impl Shapes {
         shape.filter(|shape| shape.place == Place::Indexed).map(|shape| shape.order)
     }
 
+    /// Whether its tasks, one by one, go to the fullest node.
+    pub(super) fn packs(&self, id: ShapeId, scopes: &Scopes) -> bool {
+        let shape = self.get(id);
+        matches!(shape.key, ShapeKey::Task(_)) && scopes.packs(shape.scopes[0])
+    }
+
     /// Shapes that are open.
     pub(super) fn open(&self) -> Vec<ShapeId> {
         self.leaves.iter().flat_map(Leaf::open_shapes).collect()

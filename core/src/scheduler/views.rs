@@ -157,9 +157,10 @@ impl Index {
         let before = self.len();
         let backlog = from.log.now() - self.seen;
         // The few nodes that remember a snapshot are gone through sooner than a long list of changes.
-        let few = memory.and_then(Option::as_ref).map(|snapshot| from.memories.with(snapshot));
+        let snapshot = memory.and_then(Option::as_ref);
+        let few = snapshot.map(|snapshot| from.memories.count(snapshot) as u64);
         let changes = from.log.since(self.seen).filter(|_| self.tree.is_some());
-        let changes = changes.filter(|_| few.as_ref().is_none_or(|few| backlog <= 2 * few.len() as u64 + 64));
+        let changes = changes.filter(|_| few.is_none_or(|few| backlog <= 2 * few + 64));
         match changes {
             Some(changes) => {
                 let tree = self.tree.as_mut().expect("just seen");
@@ -172,8 +173,11 @@ impl Index {
             }
             None => {
                 let mut tree = key.new_tree(from.width);
-                match few {
-                    Some(few) => few.for_each(|node| refresh(&mut tree, node, key, memory, from)),
+                match snapshot {
+                    Some(snapshot) => {
+                        let nodes = from.memories.with(snapshot);
+                        nodes.for_each(|node| refresh(&mut tree, node, key, memory, from));
+                    }
                     None => (0..from.entries.len() as u32)
                         .for_each(|node| refresh(&mut tree, NodeId(node), key, memory, from)),
                 }

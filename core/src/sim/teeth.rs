@@ -6,7 +6,7 @@ use super::run::run;
 
 const SEEDS_MAX: u64 = 1_500;
 
-const ALL: [Mutation; 25] = [
+const ALL: [Mutation; 26] = [
     Mutation::DropRelease,
     Mutation::SkipVersionCheck,
     Mutation::ChargeTwice,
@@ -25,6 +25,7 @@ const ALL: [Mutation; 25] = [
     Mutation::ForgetFailure,
     Mutation::IgnoreHops,
     Mutation::KeepOldTree,
+    Mutation::MissChange,
     Mutation::LoseReturnedTask,
     Mutation::RetryForever,
     Mutation::RetryEarly,
