@@ -6,7 +6,7 @@ use plimsoll_actors::{Assignments, Command, JobStatus, NodeStatus, Port, PushErr
 use plimsoll_core::document::{Fault, FaultKind, Faults};
 use plimsoll_core::explanation::{Explanation, NodeExplanation, Subject};
 use plimsoll_core::id::{Attempt, GroupId, JobId, NodeId, TaskId};
-use plimsoll_core::messages::{Answer, Refusal};
+use plimsoll_core::messages::{Answer, Refusal, TaskHistory};
 use plimsoll_core::outcome::{Exit, FailureCause};
 use plimsoll_core::settings::{RawSettings, Settings};
 use plimsoll_core::time::Time;
@@ -198,6 +198,14 @@ impl Handle {
     /// Cancels a job. Cancelling a finished job changes nothing.
     pub async fn cancel(&self, job: JobId) -> Result<(), RequestError> {
         self.ask(|reply| Command::Cancel(job, reply)).await.map(drop)
+    }
+
+    /// How a task stands, and what is remembered of its attempts.
+    pub async fn task(&self, task: TaskId) -> Result<TaskHistory, RequestError> {
+        match self.ask(|reply| Command::History(task, reply)).await? {
+            Answer::History(history) => Ok(*history),
+            other => unreachable!("a history is told or refused, not {other:?}"),
+        }
     }
 
     /// Adds a node; it takes work at once.

@@ -9,8 +9,8 @@ use plimsoll_core::quantity::QuantityError;
 use plimsoll_core::resources::Resources;
 use plimsoll_core::settings::Settings;
 use plimsoll_core::spec::{
-    self, CommandSpec, Hops, HostPort, Invalid, NodeChoice, Platform, Problem, Rules, ShapeSpec, Standing,
-    Start,
+    self, CommandSpec, Hops, HostPort, Invalid, NodeChoice, Platform, Problem, Retries, Rules, ShapeSpec,
+    Standing, Start,
 };
 use plimsoll_core::time::{Span, Time};
 
@@ -93,6 +93,8 @@ pub struct RoleSpec {
     pub timeout: Option<Duration>,
     /// What a [`ProcessExecutor`](crate::ProcessExecutor) starts for each task.
     pub command: Option<CommandSpec>,
+    /// When a task that did not come to a good end is tried again; never unless given.
+    pub retries: Option<Retries>,
     /// What a node must be, such as `node.labels.zone == a`; all of it must hold.
     pub constraints: Vec<String>,
     /// Platforms such as `linux/amd64`, one of which the node must have; any if there are none.
@@ -295,6 +297,13 @@ impl RoleSpec {
         self
     }
 
+    /// Tries tasks that did not come to a good end again.
+    #[must_use]
+    pub fn retries(mut self, retries: Retries) -> RoleSpec {
+        self.retries = Some(retries);
+        self
+    }
+
     /// Says what is started for each task.
     #[must_use]
     pub fn command(mut self, command: CommandSpec) -> RoleSpec {
@@ -426,6 +435,7 @@ impl RoleSpec {
             task_key: self.task_key.as_deref().map(Into::into),
             timeout: optional_span(field, "timeout", self.timeout)?,
             command: self.command.clone().map(Arc::new),
+            retries: self.retries.clone().map(Box::new),
         })
     }
 }

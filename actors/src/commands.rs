@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_core::explanation::Subject;
-use plimsoll_core::id::{Attempt, JobId, NodeId};
+use plimsoll_core::id::{Attempt, JobId, NodeId, TaskId};
 use plimsoll_core::messages::Answer;
 use plimsoll_core::outcome::Exit;
 use plimsoll_core::settings::Settings;
@@ -23,6 +23,7 @@ pub enum Command {
     /// Many at once; the answers come in the same order.
     SubmitMany(Vec<Arc<JobSpec>>, oneshot::Sender<Vec<Answer>>),
     Cancel(JobId, ReplySender),
+    History(TaskId, ReplySender),
     AddNode(Box<NodeSpec>, ReplySender),
     UpdateNode(String, Box<NodePatch>, ReplySender),
     RemoveNode(String, ReplySender),

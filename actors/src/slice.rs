@@ -49,6 +49,10 @@ impl Slice {
                 let ticket = tickets.one(reply);
                 self.jobs.push(JobMessage::Cancel { ticket, job });
             }
+            Command::History(task, reply) => {
+                let ticket = tickets.one(reply);
+                self.jobs.push(JobMessage::History { ticket, task });
+            }
             Command::AddNode(node, reply) => {
                 let ticket = tickets.one(reply);
                 self.cluster.push(ClusterMessage::AddNode { ticket, node });

@@ -42,10 +42,16 @@ pub enum Mutation {
     KeepOldTree,
     /// JobState does not queue a lost task again.
     LoseReturnedTask,
+    /// JobState tries a task again however often it has failed.
+    RetryForever,
+    /// JobState tries a task again before its time.
+    RetryEarly,
     /// JobState leaves the rest of an atomic group running when a member is lost.
     KeepBrokenGroup,
     /// The NodeAgent obeys a start that was meant for an earlier session.
     ObeyOldSession,
+    /// The TaskRunner lets preparations go on beyond their deadline.
+    PrepareForever,
     /// The TaskRunner reports a stop as done before the agent has confirmed it.
     ConfirmStopEarly,
 }

@@ -16,7 +16,7 @@ const JOB: [&str; 6] = ["queue", "band", "priority", "lifetime", "pool", "finish
 
 const GROUP: [&str; 2] = ["freeze", "on_unsatisfiable"];
 
-const ROLE: [&str; 6] = ["initial", "auxiliary", "guest_of", "task_key", "retries", "on_preempt"];
+const ROLE: [&str; 5] = ["initial", "auxiliary", "guest_of", "task_key", "on_preempt"];
 
 const EVENTS: [&str; 4] = ["idle", "resize", "reprioritise", "settings"];
 

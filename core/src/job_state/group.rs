@@ -6,6 +6,7 @@ use crate::id::TaskId;
 use crate::messages::{Outbox, ReturnedTask};
 use crate::outcome::TaskState;
 use crate::spec::{GroupSpec, Start};
+use crate::time::Time;
 
 use super::role::{Role, severity};
 
@@ -18,6 +19,8 @@ pub struct Group {
     pub live: u32,
     /// Tasks of a breaking group that wait until the whole group can start again.
     pub(super) returned: Vec<ReturnedTask>,
+    /// An atomic group starts again no sooner than this.
+    pub not_before: Time,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -33,7 +36,14 @@ pub enum GroupStatus {
 impl Group {
     pub(super) fn new(spec: &GroupSpec) -> Group {
         let roles = spec.roles.iter().map(|role| Role::new(role.max)).collect();
-        Group { start: spec.start, status: GroupStatus::Active, roles, live: 0, returned: Vec::new() }
+        Group {
+            start: spec.start,
+            status: GroupStatus::Active,
+            roles,
+            live: 0,
+            returned: Vec::new(),
+            not_before: Time::ZERO,
+        }
     }
 
     pub fn task_state(&self, task: TaskId) -> Option<TaskState> {
@@ -66,8 +76,8 @@ impl Group {
     }
 
     /// A broken group of which nothing is live any more queues again as a whole.
-    pub(super) fn start_again_when_clear(&mut self, out: &mut Outbox) {
-        if self.status != GroupStatus::Breaking || self.live > 0 {
+    pub(super) fn start_again_when_clear(&mut self, now: Time, out: &mut Outbox) {
+        if self.status != GroupStatus::Breaking || self.live > 0 || now < self.not_before {
             return;
         }
         self.status = GroupStatus::Active;

@@ -6,6 +6,7 @@
 mod check;
 mod group;
 mod retention;
+mod retries;
 mod role;
 
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::collections::Paged;
-use crate::id::{Attempt, GROUPS_PER_JOB_MAX, GroupId, JobId, NodeId, Ticket};
+use crate::id::{Attempt, GROUPS_PER_JOB_MAX, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::machine::{Broken, Machine};
 use crate::messages::{
     Adopted, Answer, GroupArrival, HostMessage, JobEvent, JobMessage, Outbox, Refusal, Released,
@@ -27,6 +28,7 @@ use crate::time::Time;
 
 pub use group::{Group, GroupStatus};
 pub use retention::Summary;
+pub use retries::Tried;
 pub use role::Role;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -38,6 +40,8 @@ pub struct JobState {
     /// Live attempts by slot.
     live: Vec<Option<LiveTask>>,
     finished: retention::Finished,
+    #[serde(skip)]
+    delays: retries::Delays,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -69,6 +73,7 @@ impl JobState {
             unfinished: 0,
             live: Vec::new(),
             finished: retention::Finished::default(),
+            delays: retries::Delays::default(),
         }
     }
 
@@ -152,7 +157,11 @@ impl JobState {
         let job = self.jobs.get_mut(id.0).expect("checked above");
         for (index, group) in job.groups.iter_mut().enumerate() {
             if group.withdraw() {
-                out.withdraw_group(GroupId::new(id, index as u16));
+                let id = GroupId::new(id, index as u16);
+                out.withdraw_group(id);
+                for (at, role, index) in group.forget_delays() {
+                    self.delays.remove(&(at, TaskId { group: id, role, index }));
+                }
             }
         }
         out.reply(ticket, Answer::Done);
@@ -186,20 +195,15 @@ impl JobState {
         let Released { attempt, node, outcome } = released;
         let live = self.live.get_mut(attempt.slot.index()).and_then(Option::take);
         let live = live.filter(|live| live.attempt == attempt).expect("what is released was committed");
-        let state = outcome.final_state().unwrap_or(TaskState::Queued);
-        out.job_event(JobEvent::Ended { attempt, node, outcome, began: live.began, at: now, state });
         let id = attempt.task.group;
-        let group = self.group_mut(id);
+        let job = self.jobs.get_mut(id.job().0).expect("an unfinished job is kept");
+        let retries = &job.spec.groups[id.index()].roles[usize::from(attempt.task.role)].retries;
+        let group = &mut job.groups[id.index()];
         group.live -= 1;
-        match outcome.final_state() {
-            Some(state) => group.set_state(attempt.task, state),
-            None => {
-                group.set_state(attempt.task, TaskState::Queued);
-                let returned = ReturnedTask { task: attempt.task, number: attempt.number + 1 };
-                group.take_back(id, returned, out);
-            }
-        }
-        group.start_again_when_clear(out);
+        let next = group.decide(released, &live, retries.as_deref(), now);
+        let state = next.state();
+        out.job_event(JobEvent::Ended { attempt, node, outcome, began: live.began, at: now, state });
+        self.go_on(now, attempt, outcome, next, out);
         self.finish_group_if_done(now, id, out);
     }
 
@@ -234,6 +238,7 @@ impl JobState {
         match message {
             JobMessage::Submit { ticket, job, adopted } => self.submit(now, ticket, job, &adopted, out),
             JobMessage::Cancel { ticket, job } => self.cancel(ticket, job, out),
+            JobMessage::History { ticket, task } => self.tell_history(ticket, task, out),
             JobMessage::Settings(settings) => self.settings = settings,
             JobMessage::Committed(list) => list.into_iter().for_each(|one| self.committed(now, one, out)),
             JobMessage::Progress(list) => {
@@ -287,11 +292,17 @@ impl Machine for JobState {
         for message in batch {
             self.handle(now, message, out);
         }
+        self.return_due(now, out);
         self.forget_old(now, out);
     }
 
     fn wake_at(&self) -> Option<Time> {
-        self.finished.next_expiry(self.settings.retention)
+        let expiry = self.finished.next_expiry(self.settings.retention);
+        expiry.into_iter().chain(self.delays.first().map(|(at, _)| *at)).min()
+    }
+
+    fn rebuild(&mut self) {
+        self.rebuild_delays();
     }
 
     fn check(&self) -> Result<(), Broken> {

@@ -1,8 +1,12 @@
 //! A role's tasks: a count per state, and a state byte only for tasks that ever started.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::TaskState;
+
+use super::Tried;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Role {
@@ -13,6 +17,8 @@ pub struct Role {
     counts: [u32; TaskState::ALL.len()],
     /// The group was withdrawn: nothing more happens here.
     closed: bool,
+    /// Tasks of which an attempt did not end well.
+    pub tried: BTreeMap<u32, Tried>,
 }
 
 /// Which of several states speaks for all: the furthest unfinished one, else the worst end.
@@ -33,7 +39,7 @@ impl Role {
     pub(super) fn new(tasks: u32) -> Role {
         let mut counts = [0; TaskState::ALL.len()];
         counts[TaskState::Queued as usize] = tasks;
-        Role { tasks, states: Vec::new(), counts, closed: false }
+        Role { tasks, states: Vec::new(), counts, closed: false, tried: BTreeMap::new() }
     }
 
     pub fn tasks(&self) -> u32 {

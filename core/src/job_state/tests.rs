@@ -71,7 +71,7 @@ fn a_lost_task_of_a_bag_waits_again_with_the_next_number() {
     bench.submit(JobSpec::bag("j", 2, Resources::new()));
     bench.commit(&[0, 1]);
     let out = bench.release(0, Outcome::Lost);
-    let returned = ReturnedTask { task: attempt(0, 1).task, number: 2 };
+    let returned = ReturnedTask { task: attempt(0, 1).task, number: 2, avoid: Vec::new() };
     assert_eq!(out.scheduler, [SchedulerMessage::Return(vec![returned])]);
 }
 
@@ -84,7 +84,7 @@ fn a_gang_that_loses_a_member_starts_again_as_a_whole() {
     let out = bench.release(0, Outcome::Lost);
     assert_eq!(out.scheduler, [SchedulerMessage::Break(vec![group()])]);
     let out = bench.release(1, Outcome::Preempted(StopCause::GroupBroken));
-    let again = |index| ReturnedTask { task: attempt(index, 1).task, number: 2 };
+    let again = |index| ReturnedTask { task: attempt(index, 1).task, number: 2, avoid: Vec::new() };
     assert_eq!(out.scheduler, [SchedulerMessage::Return(vec![again(0), again(1)])]);
 }
 
@@ -122,4 +122,58 @@ fn forgotten_jobs_answer_expired_and_others_unknown() {
     assert_eq!(bench.jobs.job(JobId(1)).err(), Some(Refusal::ExpiredJob(JobId(1))));
     assert_eq!(bench.jobs.job(JobId(2)).err(), Some(Refusal::UnknownJob(JobId(2))));
     assert_eq!(bench.jobs.summary().jobs_completed, 1);
+}
+
+fn retried(most: u32) -> JobSpec {
+    let mut spec = JobSpec::bag("j", 1, Resources::new());
+    spec.groups[0].roles[0].retries = Some(Box::new(crate::spec::Retries::new(most)));
+    spec
+}
+
+/// Goal: a task is tried again after its wait and not before, avoids the nodes it failed on, and fails with
+/// its history when nothing is left. Method: attempts that fail, on a node each.
+#[test]
+fn a_task_is_tried_again_after_its_wait_until_nothing_is_left() {
+    let mut bench = Bench::new();
+    bench.submit(retried(2));
+    for number in 1..=3 {
+        let (attempt, node) = (attempt(0, number), NodeId(number));
+        bench.hear(JobMessage::Committed(vec![Started { attempt, node }]));
+        let outcome = Outcome::Failed(FailureCause::Code(1));
+        let out = bench.hear(JobMessage::Released(vec![Released { attempt, node, outcome }]));
+        assert!(
+            out.scheduler.iter().all(|said| !matches!(said, SchedulerMessage::Return(_))),
+            "it waits first"
+        );
+        if number == 3 {
+            break;
+        }
+        let wait = Span::from_whole_seconds(u64::from(number));
+        assert_eq!(bench.jobs.wake_at(), Some(bench.now + wait));
+        bench.now = bench.now + wait;
+        let mut out = Outbox::default();
+        bench.jobs.wake(bench.now, &mut out);
+        let avoid = (1..=number).map(NodeId).collect();
+        let again = ReturnedTask { task: attempt.task, number: number + 1, avoid };
+        assert_eq!(out.scheduler, [SchedulerMessage::Return(vec![again])]);
+    }
+    assert_eq!(bench.state(), TaskState::Failed);
+    let out = bench.hear(JobMessage::History { ticket: Ticket(2), task: attempt(0, 1).task });
+    let HostMessage::Reply { answer: Answer::History(history), .. } = &out.host[0] else { panic!("{out:?}") };
+    assert_eq!((history.ended, history.counted, history.not_before), (3, 2, None));
+    let nodes: Vec<NodeId> = history.attempts.iter().map(|attempt| attempt.node).collect();
+    assert_eq!(nodes, [NodeId(1), NodeId(2), NodeId(3)]);
+}
+
+#[test]
+fn a_cancelled_job_waits_for_no_retry() {
+    let mut bench = Bench::new();
+    bench.submit(retried(2));
+    bench.commit(&[0]);
+    bench.release(0, Outcome::Failed(FailureCause::NotStarted));
+    assert!(bench.jobs.wake_at().is_some());
+    bench.hear(JobMessage::Cancel { ticket: Ticket(2), job: JobId(1) });
+    assert_eq!(bench.jobs.wake_at(), None);
+    bench.hear(JobMessage::Withdrawn(vec![group()]));
+    assert_eq!(bench.state(), TaskState::Cancelled);
 }

@@ -35,9 +35,44 @@ pub enum Answer {
     Done,
     Node(NodeId),
     Explained(Box<Explanation>),
+    History(Box<TaskHistory>),
     /// How one node stands, for each role that was asked about.
     ExplainedOn(Vec<NodeExplanation>),
     Refused(Refusal),
+}
+
+/// What is remembered of the attempts of a task. Nothing is of one whose first attempt ended well, or is
+/// not tried again.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TaskHistory {
+    pub state: TaskState,
+    /// Attempts that have ended.
+    pub ended: u32,
+    /// Those of them that counted against the retries of the role.
+    pub counted: u32,
+    /// When it is tried again, if it waits for that.
+    pub not_before: Option<Time>,
+    /// The last of the attempts that have ended, oldest first.
+    pub attempts: Vec<AttemptRecord>,
+}
+
+/// An attempt that has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AttemptRecord {
+    pub number: u32,
+    pub node: NodeId,
+    pub bound: Time,
+    /// Since when it ran, the preparations over.
+    pub began: Option<Time>,
+    pub ended: Time,
+    pub outcome: Outcome,
+}
+
+impl Default for TaskHistory {
+    fn default() -> TaskHistory {
+        let (ended, counted, not_before, attempts) = (0, 0, None, Vec::new());
+        TaskHistory { state: TaskState::Queued, ended, counted, not_before, attempts }
+    }
 }
 
 /// Why a request was refused. Nothing has changed then.

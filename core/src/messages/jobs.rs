@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Attempt, GroupId, JobId, NodeId, Ticket};
+use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::Phase;
 use crate::settings::Settings;
 use crate::spec::JobSpec;
@@ -22,6 +22,11 @@ pub enum JobMessage {
     Cancel {
         ticket: Ticket,
         job: JobId,
+    },
+    /// From the host: what is known of the attempts of this task?
+    History {
+        ticket: Ticket,
+        task: TaskId,
     },
     Settings(Arc<Settings>),
     /// From ClusterState: these attempts hold their nodes.

@@ -11,7 +11,7 @@ mod scheduler;
 
 pub use agent::{AgentMessage, ExecutorMessage};
 pub use cluster::{ClusterMessage, EndReport, Placement, Plan, PlanPart, StopOrder, Withdrawal};
-pub use host::{Answer, HostMessage, JobEvent, NodeEvent, Refusal};
+pub use host::{Answer, AttemptRecord, HostMessage, JobEvent, NodeEvent, Refusal, TaskHistory};
 pub use jobs::{JobMessage, Started};
 pub use outbox::Outbox;
 pub use rebalancer::{RebalancerMessage, ShareFigure};

@@ -19,6 +19,12 @@ pub enum SchedulerMessage {
     NewGroups(Vec<GroupArrival>),
     /// From JobState: tasks that wait once more. All tasks of one atomic group come together.
     Return(Vec<ReturnedTask>),
+    /// From JobState: a member of this atomic group whose attempt has ended comes back, or does not, other
+    /// than the end alone would tell.
+    Member {
+        group: GroupId,
+        comes_back: bool,
+    },
     /// From JobState: these groups are cancelled.
     Withdraw(Vec<GroupId>),
     /// From JobState: an atomic group lost a member; what still runs of it is to stop.
@@ -110,10 +116,12 @@ pub struct Adopted {
 }
 
 /// A task that ended without being finished, with the number of its next attempt.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ReturnedTask {
     pub task: TaskId,
     pub number: u32,
+    /// Nodes on which it failed: it goes there only when nowhere else is room.
+    pub avoid: Vec<NodeId>,
 }
 
 /// An attempt that has ended.

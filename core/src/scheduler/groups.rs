@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::collections::{Chain, Paged};
-use crate::id::GroupId;
+use crate::id::{GroupId, NodeId};
 use crate::messages::RoleArrival;
 use crate::spec::{Hops, ShapeSpec, Standing, Start};
 use crate::time::Span;
@@ -71,6 +71,8 @@ pub(super) struct RoleView {
     fresh: u32,
     /// Tasks that wait once more, and the number of their next attempt.
     pub(super) returned: BTreeMap<u32, u32>,
+    /// Nodes that some of these go to only when nowhere else is room.
+    avoided: BTreeMap<u32, Vec<NodeId>>,
     /// How many of the waiting tasks its shape's queue counts.
     pub(super) queued: u32,
     /// How long a task is expected to run, in milliseconds; 0 if nobody knows.
@@ -158,7 +160,20 @@ impl RoleView {
         let RoleArrival { shape: spec, tasks, timeout, duration, task_key, .. } = role;
         let (fresh, returned, order) = (adopted.min(tasks), BTreeMap::new(), Order::default());
         let expected = duration.map_or(0, milliseconds);
-        RoleView { shape, order, spec, tasks, fresh, returned, queued: 0, expected, task_key, timeout }
+        let avoided = BTreeMap::new();
+        RoleView {
+            shape,
+            order,
+            spec,
+            tasks,
+            fresh,
+            returned,
+            avoided,
+            queued: 0,
+            expected,
+            task_key,
+            timeout,
+        }
     }
 
     pub(super) fn waiting(&self) -> u32 {
@@ -180,7 +195,10 @@ impl RoleView {
     /// The next task to start and the number of its attempt: those that came back go first.
     pub(super) fn take(&mut self) -> (u32, u32) {
         match self.returned.pop_first() {
-            Some((index, number)) => (index, number),
+            Some((index, number)) => {
+                self.avoided.remove(&index);
+                (index, number)
+            }
             None => {
                 assert!(self.fresh < self.tasks, "only waiting tasks are taken");
                 self.fresh += 1;
@@ -189,8 +207,28 @@ impl RoleView {
         }
     }
 
+    /// This task waits once more.
+    pub(super) fn take_back(&mut self, index: u32, number: u32, avoid: Vec<NodeId>) {
+        self.returned.insert(index, number);
+        if !avoid.is_empty() {
+            self.avoided.insert(index, avoid);
+        }
+    }
+
+    /// Whether some of the waiting tasks avoid a node.
+    pub(super) fn avoids_some(&self) -> bool {
+        !self.avoided.is_empty()
+    }
+
+    /// The nodes that the next task to start goes to only when nowhere else is room.
+    pub(super) fn next_avoids(&self) -> &[NodeId] {
+        let next = self.returned.first_key_value().and_then(|(index, _)| self.avoided.get(index));
+        next.map_or(&[], Vec::as_slice)
+    }
+
     pub(super) fn abandon_waiting(&mut self) {
         self.fresh = self.tasks;
         self.returned.clear();
+        self.avoided.clear();
     }
 }

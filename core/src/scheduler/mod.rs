@@ -220,10 +220,10 @@ impl Scheduler {
 
     fn take_back(&mut self, now: Time, tasks: Vec<ReturnedTask>) {
         let mut groups: Vec<GroupId> = Vec::new();
-        for ReturnedTask { task, number } in tasks {
+        for ReturnedTask { task, number, avoid } in tasks {
             let Some(group) = self.group_mut(task.group) else { continue };
             group.count_returning(-1);
-            group.roles[usize::from(task.role)].returned.insert(task.index, number);
+            group.roles[usize::from(task.role)].take_back(task.index, number, avoid);
             if groups.last() != Some(&task.group) {
                 groups.push(task.group);
             }
@@ -487,6 +487,11 @@ impl Scheduler {
                 groups.into_iter().for_each(|group| self.new_group(now, group, turn));
             }
             SchedulerMessage::Return(tasks) => self.take_back(now, tasks),
+            SchedulerMessage::Member { group, comes_back } => {
+                if let Some(group) = self.group_mut(group) {
+                    group.count_returning(if comes_back { 1 } else { -1 });
+                }
+            }
             SchedulerMessage::Withdraw(groups) => {
                 groups.into_iter().for_each(|group| self.withdraw(group, out));
             }

@@ -15,7 +15,7 @@ use super::near::Candidate;
 use super::nodes::{NodeEntry, Nodes};
 use super::pick::{Offer, Pick, Round};
 use super::queue::Entry;
-use super::scopes::EVERYWHERE;
+use super::scopes::{EVERYWHERE, ScopeId};
 use super::shapes::{Place, ShapeId, ShapeKey};
 
 /// What a turn collects before it plans, and what it decides.
@@ -213,10 +213,11 @@ impl Scheduler {
         let spec = Arc::clone(&group.roles[role].spec);
         let scope = self.shapes.get(group.roles[role].shape).scopes[0];
         let first = self.nodes.first_fit(scope, &spec).ok_or(Served::NoRoom)?;
+        let first = elsewhere(&mut self.nodes, scope, &group.roles[role], first);
         debug_assert!(self.nodes.may_take(first, &spec), "a flagged node is taken before others");
         // Credit is asked for before a place is taken, so where it counts, one by one.
         let most = if self.credit.is_some() { 1 } else { most };
-        let alike = !spec.minds_company();
+        let alike = !spec.minds_company() && !group.roles[role].avoids_some();
         let level = alike && scope == EVERYWHERE;
         // The node that is filled still comes first after each task.
         let fill = alike && self.nodes.scopes.packs(scope);
@@ -264,11 +265,12 @@ impl Scheduler {
         let group = groups::find_mut(&mut self.jobs, entry.group).expect("a queued group is there");
         let role = &mut group.roles[usize::from(entry.role)];
         turn.continue_part(entry, role);
-        let (index, number) = role.take_queued();
         let node = match better {
             Some(scope) => self.nodes.first_fit(scope, &role.spec).unwrap_or(node),
             None => self.nodes.unless_flagged(node, scope, &role.spec),
         };
+        let node = elsewhere(&mut self.nodes, self.shapes.get(shape).scopes[0], role, node);
+        let (index, number) = role.take_queued();
         self.nodes.take(node, &role.spec);
         bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number, node }, turn);
         self.count_started(turn.now, entry, 1);
@@ -295,6 +297,18 @@ impl Scheduler {
             self.count_started(turn.now, entry, tasks);
         }
     }
+}
+
+/// Another node for a task that has failed on this one, if there is one with room; else this one.
+fn elsewhere(nodes: &mut Nodes, scope: ScopeId, role: &RoleView, node: NodeId) -> NodeId {
+    let avoided = role.next_avoids();
+    if !avoided.contains(&node) {
+        return node;
+    }
+    let others = nodes.fits(scope, &role.spec, avoided.len() + 1);
+    let mut others = others.into_iter().filter(|other| !avoided.contains(other));
+    let has_room = |id: NodeId| nodes.get(id).is_some_and(|entry| entry.has_room_for(&role.spec));
+    others.find(|other| has_room(*other) && !nodes.faults.is_flagged_for(&role.spec, *other)).unwrap_or(node)
 }
 
 /// A task and the node it was given.

@@ -13,6 +13,7 @@ mod standings;
 mod teeth;
 #[cfg(test)]
 mod tests;
+mod tries;
 mod workload;
 mod world;
 

@@ -20,6 +20,12 @@ impl World {
         debug_assert!(self.is_quiescent());
         self.check_views_agree()?;
         self.check_breaking_groups()?;
+        let overdue = self.runner.overdue_since(self.now);
+        promise!(
+            4,
+            overdue.is_none(),
+            "{overdue:?} is beyond its deadline and nobody does anything about it"
+        );
         self.check_nothing_could_start()
     }
 
@@ -59,6 +65,7 @@ impl World {
                 let id = crate::id::GroupId::new(id, index as u16);
                 let queued = group.count(crate::outcome::TaskState::Queued);
                 let waiting = self.scheduler.explain(id).map_or(0, |explanation| explanation.waiting);
+                let waiting = waiting + group.delayed();
                 promise!(4, queued == waiting, "{id} has {queued} tasks queued, {waiting} of them wait");
             }
         }

@@ -18,6 +18,7 @@ use crate::time::{Span, Time};
 
 use super::faults::{Fault, Troublemaker, report_heartbeats};
 use super::links::{Batch, Link, Party};
+use super::tries::Tries;
 use super::workload::{self, Chance};
 use super::world::World;
 
@@ -99,6 +100,7 @@ pub(super) struct Run<'a> {
     world: World,
     behaviour: Chance,
     trouble: Troublemaker,
+    tries: Tries,
     report: RunReport,
     trace: Option<&'a mut dyn FnMut(TraceLine)>,
     /// The host takes so many assignments at a time, if it carries them out itself.
@@ -128,9 +130,20 @@ impl Run<'_> {
             seconds: 0.0,
             digest: 0xcbf2_9ce4_8422_2325,
         };
-        let (trace, restores, bound) = (None, None, 0);
-        let mut run =
-            Run { seed, rng, world, behaviour, trouble, report, trace, credit_window, bound, restores };
+        let (trace, restores, bound, tries) = (None, None, 0, Tries::default());
+        let mut run = Run {
+            seed,
+            rng,
+            world,
+            behaviour,
+            trouble,
+            tries,
+            report,
+            trace,
+            credit_window,
+            bound,
+            restores,
+        };
         run.grant_credit();
         run
     }
@@ -229,14 +242,16 @@ impl Run<'_> {
         self.restore_now_and_then(to);
         let result = self.world.deliver(to, links, &mut self.behaviour);
         let bound = |message: &HostMessage| matches!(message, HostMessage::Job(JobEvent::Bound { .. }));
-        self.bound += self.world.take_host_messages().iter().filter(|message| bound(message)).count() as u64;
+        let messages = self.world.take_host_messages();
+        self.bound += messages.iter().filter(|message| bound(message)).count() as u64;
+        let watched = self.tries.watch(&messages, &self.world);
         let outbox = self.world.last_outbox().expect("outboxes are kept");
         let bytes =
             codec::encode(outbox).map_err(|error| self.failure(FailureKind::Panic, error.to_string()))?;
         for byte in bytes {
             self.report.digest = (self.report.digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        result.map_err(|broken| self.broken(broken))
+        result.and(watched).map_err(|broken| self.broken(broken))
     }
 
     /// The host has dealt with everything it was given so far.

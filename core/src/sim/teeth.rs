@@ -6,7 +6,7 @@ use super::run::run;
 
 const SEEDS_MAX: u64 = 1_500;
 
-const ALL: [Mutation; 22] = [
+const ALL: [Mutation; 25] = [
     Mutation::DropRelease,
     Mutation::SkipVersionCheck,
     Mutation::ChargeTwice,
@@ -26,8 +26,11 @@ const ALL: [Mutation; 22] = [
     Mutation::IgnoreHops,
     Mutation::KeepOldTree,
     Mutation::LoseReturnedTask,
+    Mutation::RetryForever,
+    Mutation::RetryEarly,
     Mutation::KeepBrokenGroup,
     Mutation::ObeyOldSession,
+    Mutation::PrepareForever,
     Mutation::ConfirmStopEarly,
 ];
 

@@ -11,7 +11,8 @@ use crate::outcome::{Exit, FailureCause};
 use crate::resources::{KindId, Resources};
 use crate::settings::{DeadlineSettings, FaultySettings, Limits, Settings, WindowSettings};
 use crate::spec::{
-    GroupSpec, Hops, HostPort, JobSpec, NodeChoice, NodePath, NodeSpec, RoleSpec, Rules, ShapeSpec, Start,
+    GroupSpec, Hops, HostPort, JobSpec, NodeChoice, NodePath, NodeSpec, Retries, RetryOn, RoleSpec, Rules,
+    ShapeSpec, Start,
 };
 use crate::time::Span;
 
@@ -149,6 +150,24 @@ pub(super) fn labels(rng: &mut Rng) -> BTreeMap<String, String> {
     BTreeMap::from([("zone".to_owned(), zone.to_owned())])
 }
 
+/// Some are tried again, after a wait or at once, and not after every end.
+fn retries(rng: &mut Rng) -> Option<Box<Retries>> {
+    if rng.bool() {
+        return None;
+    }
+    let on = RetryOn {
+        start_failure: rng.bool(),
+        failure: rng.bool(),
+        timeout: rng.bool(),
+        lost: rng.u8(0..4) == 0,
+        preempted: rng.u8(0..4) == 0,
+        codes: vec![rng.i32(1..4)],
+    };
+    let backoff = Span::from_millis(rng.choice([0, 10, 300]).expect("not empty"));
+    let (most, factor) = (rng.u32(1..4), rng.u32(1_000..3_000));
+    Some(Box::new(Retries { most, on, backoff, factor, cap: Span::from_millis(1_000) }))
+}
+
 fn role(rng: &mut Rng, number: usize, start: Start) -> RoleSpec {
     let max = rng.u32(1..=4);
     let min = if start == Start::Atomic { max } else { 0 };
@@ -160,7 +179,8 @@ fn role(rng: &mut Rng, number: usize, start: Start) -> RoleSpec {
     shape.hops = hops(rng, start).filter(|_| rng.bool());
     let shape = Arc::new(shape);
     let timeout = (rng.u8(0..3) == 0).then(|| Span::from_millis(rng.u64(1..2_500)));
-    RoleSpec { shape, timeout, ..RoleSpec::new(format!("r{number}"), min, max, Resources::new()) }
+    let retries = retries(rng);
+    RoleSpec { shape, timeout, retries, ..RoleSpec::new(format!("r{number}"), min, max, Resources::new()) }
 }
 
 pub(super) fn job(rng: &mut Rng, number: u64) -> JobSpec {

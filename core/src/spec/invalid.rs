@@ -61,6 +61,8 @@ pub enum Problem {
     ZeroByte,
     #[error("the name of a variable, which is not empty and has no `=`")]
     NoVariable,
+    #[error("a factor between 1 and 1000")]
+    NoFactor,
     #[error("no time at all would end everything at once")]
     NoTime,
     #[error("not supported yet")]

@@ -10,7 +10,7 @@ use crate::resources::{AMOUNT_MAX, KindId, Resources};
 use crate::settings::Settings;
 use crate::time::Span;
 
-use super::{CommandSpec, HOPS_MAX, Hops, HostPort, Invalid, NodeChoice, Problem, Rules, Standing};
+use super::{CommandSpec, HOPS_MAX, Hops, HostPort, Invalid, NodeChoice, Problem, Retries, Rules, Standing};
 
 /// A job to be run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -62,6 +62,8 @@ pub struct RoleSpec {
     pub timeout: Option<Span>,
     /// What an executor of processes starts for each task.
     pub command: Option<Arc<CommandSpec>>,
+    /// When a task that did not come to a good end is tried again.
+    pub retries: Option<Box<Retries>>,
 }
 
 /// Everything about a task that placement looks at. Tasks of equal shape are identical: they share
@@ -178,8 +180,8 @@ impl GroupSpec {
 impl RoleSpec {
     pub fn new(name: impl Into<String>, min: u32, max: u32, request: Resources) -> RoleSpec {
         let shape = Arc::new(ShapeSpec { request, ..ShapeSpec::default() });
-        let (duration, task_key, timeout, command) = (None, None, None, None);
-        RoleSpec { name: name.into(), min, max, shape, duration, task_key, timeout, command }
+        let (duration, task_key, timeout, command, retries) = (None, None, None, None, None);
+        RoleSpec { name: name.into(), min, max, shape, duration, task_key, timeout, command, retries }
     }
 
     fn note_problems(&self, field: &str, settings: &Settings, problems: &mut Vec<Invalid>) {
@@ -206,6 +208,9 @@ impl RoleSpec {
         note_amounts(&format!("{field}.request"), &self.shape.request, settings, problems);
         if let Some(command) = &self.command {
             command.note_problems(&format!("{field}.command"), problems);
+        }
+        if let Some(retries) = &self.retries {
+            retries.note_problems(&format!("{field}.retries"), problems);
         }
         self.shape.rules.note_problems(field, length, problems);
         self.shape.note_problems(field, problems);

@@ -79,6 +79,12 @@ impl TaskRunner {
         self.live.iter().flatten().map(|dispatch| (dispatch.attempt, dispatch.node))
     }
 
+    /// An attempt whose deadline has passed without anything being done about it.
+    pub fn overdue_since(&self, now: Time) -> Option<Attempt> {
+        let overdue = self.live.iter().flatten().find(|dispatch| dispatch.deadline <= now);
+        overdue.map(|dispatch| dispatch.attempt)
+    }
+
     /// The session that each node's agent is believed to be in.
     pub fn session(&self, node: NodeId) -> u64 {
         self.agents.get(node.index()).map_or(0, |agent| agent.session)
@@ -184,6 +190,7 @@ impl TaskRunner {
         let (attempt, node) = (dispatch.attempt, dispatch.node);
         match dispatch.stage {
             Stage::Sent => self.stop(now, attempt, Stage::TimingOut(Phase::Scheduled), out),
+            Stage::Begun(Phase::Installing) if mutation::active(Mutation::PrepareForever) => {}
             Stage::Begun(phase) => self.stop(now, attempt, Stage::TimingOut(phase), out),
             stage @ (Stage::Stopping | Stage::TimingOut(_)) => {
                 // The execution may still be there: only the node's liveness can settle it.

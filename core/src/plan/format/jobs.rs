@@ -16,16 +16,16 @@ use crate::time::{SECONDS_MAX, Span, Time};
 use super::command;
 use super::names::Names;
 use super::nodes::read_names;
+use super::retries;
 
 const JOB_LATER: [Later; 1] = [Later::Text("pool", "any")];
 
 const GROUP_LATER: [Later; 2] = [Later::Zero("freeze"), Later::Text("on_unsatisfiable", "wait")];
 
-const ROLE_LATER: [Later; 5] = [
+const ROLE_LATER: [Later; 4] = [
     Later::Absent("initial"),
     Later::False("auxiliary"),
     Later::Absent("guest_of"),
-    Later::Zero("retries"),
     Later::Absent("on_preempt"),
 ];
 
@@ -197,7 +197,7 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
         let duration = fields.get("duration").and_then(|cursor| cursor.span(Span::ZERO..=longest));
         let task_key = fields.get("task_key").and_then(|cursor| cursor.name()).map(Into::into);
         let timeout = fields.get("timeout").and_then(|cursor| cursor.span(bounds::RUN.range()));
-        let command = command::read(fields);
+        let (command, retries) = (command::read(fields), retries::read(fields));
         let rules = read_rules(fields);
         let company = read_company(fields);
         let hops = read_hops(fields);
@@ -205,8 +205,18 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
         let (min, max) = sizes?;
         let shape =
             Arc::new(ShapeSpec { service, request: request?, rules: rules?, hops: hops?, ..company? });
-        let command = command?;
-        Some(RoleSpec { name: name?.to_owned(), min, max, shape, duration, task_key, timeout, command })
+        let (command, retries) = (command?, retries?);
+        Some(RoleSpec {
+            name: name?.to_owned(),
+            min,
+            max,
+            shape,
+            duration,
+            task_key,
+            timeout,
+            command,
+            retries,
+        })
     })?
 }
 

@@ -9,6 +9,7 @@ mod failures;
 mod jobs;
 mod names;
 mod nodes;
+mod retries;
 mod running;
 #[cfg(test)]
 mod tests;

@@ -104,7 +104,10 @@ fn a_broken_gang_waits_for_its_members_to_end() {
     assert_eq!((explanation.waiting, explanation.reason), (1, Reason::Stopping { live: 2 }));
     let sentence = bench.scheduler.explain(group(1)).expect("it is known").sentence();
     assert_eq!(sentence, "1 task waits: 2 members of the group must end before it starts again");
-    let back = live.iter().map(|(attempt, _)| ReturnedTask { task: attempt.task, number: 2 }).collect();
+    let back = live
+        .iter()
+        .map(|(attempt, _)| ReturnedTask { task: attempt.task, number: 2, avoid: Vec::new() })
+        .collect();
     bench.hear(vec![
         released(&live[1..], Outcome::Preempted(StopCause::GroupBroken)),
         SchedulerMessage::Return(back),
@@ -120,7 +123,10 @@ fn a_return_may_come_before_the_end() {
     bench.add_nodes(SLOT, &[1, 1]);
     bench.hear(vec![gang(1, vec![role(Resources::of(SLOT, 1), 2)])]);
     let live = bench.attempts();
-    let back = live.iter().map(|(attempt, _)| ReturnedTask { task: attempt.task, number: 2 }).collect();
+    let back = live
+        .iter()
+        .map(|(attempt, _)| ReturnedTask { task: attempt.task, number: 2, avoid: Vec::new() })
+        .collect();
     bench.hear(vec![SchedulerMessage::Return(back)]);
     let explained = bench.scheduler.explain(group(1)).expect("it is known");
     assert!(explained.waiting == 2 && matches!(explained.reason, Reason::NoRoom(_)), "{explained:?}");

@@ -101,7 +101,8 @@ fn a_broken_gang_stops_its_rest_and_starts_again_whole() {
     assert_eq!(bench.stops(), [(rest.0, StopCause::GroupBroken)]);
     bench.hear(vec![SchedulerMessage::Break(vec![group(1)])]);
     assert_eq!(bench.stops(), [], "nothing is stopped twice");
-    let back = [lost, rest].map(|(attempt, _)| ReturnedTask { task: attempt.task, number: 2 });
+    let back =
+        [lost, rest].map(|(attempt, _)| ReturnedTask { task: attempt.task, number: 2, avoid: Vec::new() });
     let ended = released(&[rest], Outcome::Preempted(StopCause::GroupBroken));
     let pending = bench.pending(&[0, 1]);
     let placed = bench.hear(vec![ended, SchedulerMessage::Return(back.to_vec()), pending]);

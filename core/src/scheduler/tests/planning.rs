@@ -100,7 +100,7 @@ fn what_comes_back_stands_where_it_stood() {
     bench.hear(vec![bag(1, 1, SLOT, 1)]);
     let (lost, on) = bench.attempts()[0];
     bench.hear(vec![bag(2, 1, SLOT, 1)]);
-    let back = SchedulerMessage::Return(vec![ReturnedTask { task: lost.task, number: 2 }]);
+    let back = SchedulerMessage::Return(vec![ReturnedTask { task: lost.task, number: 2, avoid: Vec::new() }]);
     let gone = SchedulerMessage::Nodes(vec![closed(0, Resources::of(SLOT, 1))]);
     assert_eq!(bench.hear(vec![released(&[(lost, on)], Outcome::Lost), gone, back]), []);
     assert_eq!(bench.add_nodes(SLOT, &[1]), [(1, 0, 0, 0)]);
