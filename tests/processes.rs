@@ -121,7 +121,7 @@ fn a_process_gets_what_its_command_says_and_its_end_is_told() {
         let (runtime, handle) = cluster("", 4, executor).await;
         let script = "cat; echo $A $PLIMSOLL_ROLE $PLIMSOLL_TASK $HOME; pwd; echo oops >&2";
         let command =
-            shell(script).env("A", "b c").cwd("/").stderr(OutputTo::File(scratch.path("{task}.txt")));
+            shell(script).env("A", "b c").cwd("/").stderr(OutputTo::Path(scratch.path("{task}.txt")));
         let (ended, _) = outcomes(&handle, job(1, command)).await;
         assert_eq!(ended, [Outcome::Completed]);
         let said = book.read(task(JobId(1), 0)).expect("it said something");

@@ -142,7 +142,7 @@ fn open(to: &OutputTo, surroundings: &BTreeMap<&'static str, String>) -> Result<
     match to {
         OutputTo::Ring(0) => Ok(Stdio::null()),
         OutputTo::Ring(_) => Ok(Stdio::piped()),
-        OutputTo::File(template) => {
+        OutputTo::Path(template) => {
             let path = fill_in(template, surroundings);
             let file = OpenOptions::new().create(true).append(true).open(&path);
             file.map(Stdio::from).map_err(|error| TaskError::not_started(format!("`{path}`: {error}")))

@@ -111,6 +111,9 @@ impl Scheduler {
     /// So many tasks more wait with a shape; the caller sees to it that the shape is where it belongs.
     pub(super) fn add_waiting(&mut self, shape: ShapeId, queued: Queued, tasks: u64) {
         self.shapes.add_waiting(shape, queued, tasks);
+        if !self.shares.is_plain() {
+            self.shares.welcome(self.now, self.shapes.get(shape).leaf);
+        }
         self.count_waiting(shape, tasks as i64);
     }
 
@@ -129,7 +132,7 @@ impl Scheduler {
         // An atomic group waits as one: its size divides what is counted in tasks.
         let heads = tasks / gang_size(&shape.key) as i64;
         let (leaf, price) = (shape.leaf, self.price_of(id));
-        self.shares.count_waiting(self.now, leaf, &shape.total_request(), price, (heads, tasks));
+        self.shares.count_waiting(leaf, &shape.total_request(), price, (heads, tasks));
     }
 
     /// Counts everything that waits, after the books were opened anew.

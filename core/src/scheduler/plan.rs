@@ -213,8 +213,8 @@ impl Scheduler {
         let spec = Arc::clone(&group.roles[role].spec);
         let scope = self.shapes.get(group.roles[role].shape).scopes[0];
         let first = self.nodes.first_fit(scope, &spec).ok_or(Served::NoRoom)?;
-        debug_assert!(self.nodes.may_take(first, &spec), "a flagged node is taken before others");
         let first = elsewhere(&mut self.nodes, scope, &group.roles[role], first);
+        debug_assert!(self.nodes.may_take(first, &spec), "a flagged node is taken before others");
         // Credit is asked for before a place is taken, so where it counts, one by one.
         let most = if self.credit.is_some() { 1 } else { most };
         let alike = !spec.minds_company() && !group.roles[role].avoids_some();
@@ -307,7 +307,8 @@ fn elsewhere(nodes: &mut Nodes, scope: ScopeId, role: &RoleView, node: NodeId) -
     }
     let others = nodes.fits(scope, &role.spec, avoided.len() + 1);
     let mut others = others.into_iter().filter(|other| !avoided.contains(other));
-    others.find(|other| nodes.get(*other).is_some_and(|entry| entry.has_room_for(&role.spec))).unwrap_or(node)
+    let has_room = |id: NodeId| nodes.get(id).is_some_and(|entry| entry.has_room_for(&role.spec));
+    others.find(|other| has_room(*other) && !nodes.faults.is_flagged_for(&role.spec, *other)).unwrap_or(node)
 }
 
 /// A task and the node it was given.

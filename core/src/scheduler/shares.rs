@@ -180,15 +180,11 @@ impl Shares {
     /// So many heads of this request wait more (or, below zero, less) in a leaf, which are so many tasks.
     pub(super) fn count_waiting(
         &mut self,
-        now: Time,
         id: LeafId,
         request: &Resources,
         price: Price,
         (heads, tasks): (i64, i64),
     ) {
-        if tasks > 0 {
-            self.welcome(now, id);
-        }
         let leaf = &mut self.leaves[id.index()];
         let had_some = leaf.waiting > 0;
         leaf.waiting = leaf.waiting.checked_add_signed(tasks).expect("what is taken off was counted");
@@ -209,7 +205,7 @@ impl Shares {
     }
 
     /// Work comes to a leaf. A share that had none has no claim on the time in which it wanted nothing.
-    fn welcome(&mut self, now: Time, id: LeafId) {
+    pub(super) fn welcome(&mut self, now: Time, id: LeafId) {
         let LeafShare { class, queue, waiting, .. } = *self.leaf(id);
         let account = &self.queues[queue as usize].account;
         if waiting > 0 || account.tasks > 0 {

@@ -30,7 +30,7 @@ pub struct CommandSpec {
 pub enum OutputTo {
     /// To the end of this file. `{job}`, `{group}`, `{role}`, `{task}`, `{attempt}` and `{node}` stand for
     /// what they name.
-    File(String),
+    Path(String),
     /// The last so many bytes are kept and can be asked for; 0 keeps nothing.
     Ring(u32),
 }
@@ -120,10 +120,10 @@ impl CommandSpec {
         for (name, to) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
             let field = format!("{field}.{name}");
             match to {
-                OutputTo::File(path) if path.is_empty() => {
+                OutputTo::Path(path) if path.is_empty() => {
                     problems.push(Invalid::new(field, path, Problem::Empty));
                 }
-                OutputTo::File(path) => note_text(&field, path, problems),
+                OutputTo::Path(path) => note_text(&field, path, problems),
                 OutputTo::Ring(bytes) if *bytes > RING_MAX => {
                     problems.push(Invalid::new(field, bytes, Problem::TooLong { limit: RING_MAX.into() }));
                 }
@@ -157,7 +157,7 @@ mod tests {
     fn what_no_system_could_start_is_named() {
         assert_eq!(fields_of(&CommandSpec::new(["true"])), Vec::<String>::new());
         assert_eq!(fields_of(&CommandSpec::default()), ["command.argv"]);
-        let bad = CommandSpec::new(["sh", "a\0b"]).env("A=B", "").cwd("\0").stdout(OutputTo::File("".into()));
+        let bad = CommandSpec::new(["sh", "a\0b"]).env("A=B", "").cwd("\0").stdout(OutputTo::Path("".into()));
         let bad = bad.stderr(OutputTo::Ring(RING_MAX + 1));
         let fields = ["command.argv[1]", "command.env", "command.cwd", "command.stdout", "command.stderr"];
         assert_eq!(fields_of(&bad), fields);

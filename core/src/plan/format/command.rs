@@ -47,5 +47,5 @@ fn read_output(fields: &Fields<'_>, name: &'static str) -> Option<OutputTo> {
 }
 
 fn read_path(cursor: &Cursor<'_>) -> Option<OutputTo> {
-    cursor.name().map(|path| OutputTo::File(path.to_owned()))
+    cursor.name().map(|path| OutputTo::Path(path.to_owned()))
 }

@@ -1,0 +1,143 @@
+//! What ends: attempts that are over, placements that were refused, and work that must go because a node
+//! shrank.
+
+use crate::id::{Attempt, GroupId, NodeId};
+use crate::messages::{Outbox, Released};
+use crate::mutation::{self, Mutation};
+use crate::outcome::StopCause;
+use crate::spec::Start;
+use crate::time::Time;
+
+use super::plan::Turn;
+use super::queue::Entry;
+use super::shapes::{Place, ShapeId};
+use super::{Scheduler, groups};
+
+impl Scheduler {
+    /// A node whose capacity shrank below what runs there: stops the newest attempts that hold
+    /// what is lacking, until the rest fits.
+    pub(super) fn relieve(&mut self, node: NodeId, out: &mut Outbox) {
+        let Some(entry) = self.nodes.get(node) else { return };
+        let mut free = entry.free.clone();
+        if !free.has_negative() {
+            return;
+        }
+        let (stopping, running): (Vec<_>, Vec<_>) = self
+            .live
+            .on_node(entry.attempts)
+            .map(|live| live.attempt)
+            .partition(|attempt| self.live.get(attempt.slot).is_some_and(|live| live.stopping));
+        for attempt in stopping {
+            free += self.request_of(attempt.task);
+        }
+        for attempt in running {
+            if !free.has_negative() {
+                return;
+            }
+            let request = self.request_of(attempt.task);
+            if request.iter().any(|(kind, _)| free.get(kind) < 0) {
+                free += request;
+                self.stop(attempt.slot, StopCause::CapacityLoss, out);
+            }
+        }
+    }
+
+    pub(super) fn released(&mut self, now: Time, released: Released) {
+        let id = released.attempt.task.group;
+        self.remember_duration(now, &released);
+        if !self.end_live(now, released.attempt) {
+            return;
+        }
+        if released.outcome.is_failure() {
+            self.note_failure(now, released);
+        }
+        let group = self.group_mut(id).expect("a group outlives its attempts");
+        if released.outcome.final_state().is_none() {
+            group.count_returning(1);
+        }
+        self.drop_group_when_clear(id);
+    }
+
+    /// How long a task ran that ended by itself or in time, under the name its role gives.
+    pub(super) fn remember_duration(&mut self, now: Time, released: &Released) {
+        let Some(live) = self.live.get(released.attempt.slot) else { return };
+        let known = live.attempt == released.attempt && released.outcome.tells_duration();
+        let group = groups::find(&self.jobs, released.attempt.task.group).filter(|_| known);
+        let role = group.map(|group| &group.roles[usize::from(released.attempt.task.role)]);
+        if let Some(key) = role.and_then(|role| role.task_key.as_ref()) {
+            self.durations.record(key, now.since(live.since));
+        }
+    }
+
+    /// Takes an attempt out of the view and gives back what it was charged; false if unknown.
+    pub(super) fn end_live(&mut self, now: Time, attempt: Attempt) -> bool {
+        let Some(live) = self.live.remove(attempt) else { return false };
+        self.give_back_draw(self.leaf_of(attempt.task.job()), attempt.slot);
+        let group =
+            groups::find_mut(&mut self.jobs, attempt.task.group).expect("a group outlives its attempts");
+        group.live_count -= 1;
+        self.live.unlink_group(&mut group.live, attempt.slot);
+        if let Some(node) = live.node {
+            let shape = &group.roles[usize::from(attempt.task.role)].spec;
+            self.nodes.unlink(node, attempt.slot, &mut self.live);
+            self.nodes.give_back(node, shape);
+        }
+        self.count_running(now, attempt.task, -1);
+        true
+    }
+
+    /// Refused placements: refund them and look for other places at once.
+    pub(super) fn conflict(&mut self, attempts: Vec<Attempt>, turn: &mut Turn) {
+        let mut groups: Vec<GroupId> = Vec::new();
+        for attempt in attempts {
+            if mutation::active(Mutation::KeepChargeOnConflict) {
+                continue;
+            }
+            let node = self.live.get(attempt.slot).and_then(|live| live.node);
+            if !self.end_live(turn.now, attempt) {
+                continue;
+            }
+            node.into_iter().for_each(|node| turn.touch(node));
+            self.refund_credit();
+            let id = attempt.task.group;
+            let group = self.group_mut(id).expect("a group outlives its attempts");
+            if !group.withdrawn {
+                let role = &mut group.roles[usize::from(attempt.task.role)];
+                role.returned.insert(attempt.task.index, attempt.number + 1);
+            }
+            if groups.last() != Some(&id) {
+                groups.push(id);
+            }
+        }
+        self.serve_starved(turn);
+        for id in groups {
+            for shape in self.requeue_at_once(id) {
+                self.shapes.move_to(shape, Place::Open, &self.jobs);
+            }
+            self.drop_group_when_clear(id);
+        }
+    }
+
+    pub(super) fn requeue_at_once(&mut self, id: GroupId) -> Vec<ShapeId> {
+        let group = groups::find_mut(&mut self.jobs, id).expect("the caller has seen the group");
+        if group.withdrawn || group.waiting() == 0 {
+            return Vec::new();
+        }
+        if group.start == Start::Atomic {
+            return vec![self.enqueue_gang(id)];
+        }
+        let mut added_to = Vec::new();
+        for (index, role) in group.roles.iter_mut().enumerate() {
+            let added = role.waiting() - role.queued;
+            if added > 0 {
+                role.queued += added;
+                let queued = (role.order, Entry { group: id, role: index as u16 });
+                added_to.push((role.shape, queued, added));
+            }
+        }
+        for (shape, queued, added) in &added_to {
+            self.add_waiting(*shape, *queued, u64::from(*added));
+        }
+        added_to.into_iter().map(|(shape, ..)| shape).collect()
+    }
+}
