@@ -204,7 +204,8 @@ mod tests {
         assert_eq!((output.attempt.number, output.stdout.len(), output.live), (2, 0, true));
         drop(page);
         assert_eq!(book.read(attempt(0, 2).task), None, "it said nothing");
-        assert_eq!((book.pages().ended.len(), book.pages().ended_bytes), (0, 0));
+        let pages = book.pages();
+        assert_eq!((pages.ended.len(), pages.ended_bytes), (0, 0));
     }
 
     #[test]

@@ -132,8 +132,7 @@ impl Scheduler {
     /// By entitlement and loan: whoever has a grant, in the order of the classes; nobody's workers go to
     /// the classes of 0%, the oldest job first.
     fn pick_entitled(&mut self, level: usize, round: &mut Round) -> Option<Pick> {
-        loop {
-            let Some((class, grant)) = self.granted(level) else { break };
+        while let Some((class, grant)) = self.granted(level) {
             let Some(pick) = self.pick_queue(level, class, round) else {
                 self.grants.as_mut().expect("there was a grant").give_up(class);
                 continue;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::id::JobId;
-use crate::messages::{NodeView, RoleArrival};
+use crate::messages::{NodeView, Released, RoleArrival};
 use crate::outcome::Outcome;
 use crate::resources::KindId;
 use crate::settings::WindowSettings;
