@@ -88,7 +88,7 @@ impl Executor for Slow {
 /// task that needs the same place.
 #[test]
 fn every_phase_ends_in_time_and_says_so() {
-    const SETTINGS: &str = "[deadlines]\nprepare = 0.2\noverhead = 0.05";
+    const SETTINGS: &str = "[deadlines]\nprepare = 0.2\noverhead = 0.05\n[faulty]\nbroken_after = 0";
     run(async {
         let (runtime, handle) = start(SETTINGS, Slow).await;
         let failed = outcomes(&handle, job(RoleSpec::new("never", 1))).await;

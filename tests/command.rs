@@ -32,11 +32,11 @@ fn a_good_configuration_is_shown_as_a_table_and_as_json() {
 
 #[test]
 fn bad_input_exits_with_2_and_names_every_problem() {
-    let file = r#"{"nodes": 3, "job": 4, "settings": {"queues": []}}"#;
+    let file = r#"{"nodes": 3, "job": 4, "settings": {"headroom": []}}"#;
     let output = plimsoll(&["plan", "-"], file);
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()));
     let expected = "error: standard input: 3 problems found\n\
-                    settings.queues: not supported yet: queues, found []\n\
+                    settings.headroom: not supported yet: headroom, found []\n\
                     nodes: expected a list, found 3\n\
                     job: unknown field, expected `jobs`\n";
     assert_eq!(text(&output.stderr), expected);

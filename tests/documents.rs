@@ -67,7 +67,16 @@ fn the_settings_table_of_the_readme_is_true() {
         let shown = row[2].replace(',', "");
         match default.as_f64() {
             Some(number) => assert_eq!(shown.parse(), Ok(number), "{name}"),
-            None if default.is_array() => assert_eq!(shown, "none", "{name}"),
+            None if default.is_array() || default.is_null() => assert_eq!(shown, "none", "{name}"),
+            None if default.is_string() => assert_eq!(Some(&*shown), default.as_str(), "{name}"),
+            None if default.is_object() => {
+                let entries = default.as_object().into_iter().flatten();
+                let set =
+                    entries.filter_map(|(key, value)| Some((key, value.as_f64().filter(|one| *one > 0.0)?)));
+                let set: Vec<String> = set.map(|(key, value)| format!("{key} {value}")).collect();
+                let expected = if set.is_empty() { "none".to_owned() } else { set.join(" ") };
+                assert_eq!(shown, expected, "{name}");
+            }
             None => assert_eq!(shown, default.to_string(), "{name}"),
         }
     }

@@ -131,8 +131,8 @@ fn bad_jobs() {
         (
             job(r#""tasks": 1, "queue": "q", "band": "low", "priority": 5, "lifetime": 60"#),
             &[
-                "jobs[0].queue: no queue of this name is known; declare it in `queues`, found \"q\"",
-                "jobs[0].band: no band of this name is known; declare it in `bands`, found \"low\"",
+                "jobs[0].queue: no queue of this name is known; declare it in `queues`, found q",
+                "jobs[0].band: no band of this name is known; declare it in `bands`, found low",
             ],
         ),
         (
@@ -225,10 +225,10 @@ fn bad_groups_and_roles() {
             ],
         ),
         (
-            role(r#""max": 1, "retries": 1, "auxiliary": true"#),
+            role(r#""max": 1, "auxiliary": true, "task_key": 7"#),
             &[
+                "jobs[0].groups[0].roles[0].task_key: expected a text, found 7",
                 "jobs[0].groups[0].roles[0].auxiliary: not supported yet: auxiliary, found true",
-                "jobs[0].groups[0].roles[0].retries: not supported yet: retries, found 1",
             ],
         ),
         (

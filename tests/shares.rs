@@ -189,7 +189,10 @@ fn firm_work_and_long_lives_are_limited_beyond_the_fair_share() {
     let settings = json!({
         "queues": [{"name": "a"}, {"name": "b"}], "non_preemptible_factor": 1.5, "excess_budget": 10.0,
     });
-    let job = |name: &str, queue: &str, tasks: u32, lifetime: Value| json!({"name": name, "queue": queue, "tasks": tasks, "request": {"cpu": 1}, "lifetime": lifetime});
+    let job = |name: &str, queue: &str, tasks: u32, lifetime: Value| {
+        let request = json!({"cpu": 1});
+        json!({"name": name, "queue": queue, "tasks": tasks, "request": request, "lifetime": lifetime})
+    };
     let waits = job("other", "b", 1, json!(null));
     let firm = report(&queues(settings.clone(), json!([waits, job("firm", "a", 8, json!(null))]), 8));
     assert_eq!(firm["summary"]["assigned_by_job"], json!({"firm": 6, "other": 1}));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::breakdown::Breakdown;
 use crate::explanation::Subject;
-use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
+use crate::id::{Attempt, GroupId, NodeId, TaskId, Ticket};
 use crate::outcome::Outcome;
 use crate::resources::Resources;
 use crate::settings::Settings;
@@ -29,8 +29,6 @@ pub enum SchedulerMessage {
     Withdraw(Vec<GroupId>),
     /// From JobState: an atomic group lost a member; what still runs of it is to stop.
     Break(Vec<GroupId>),
-    /// From JobState: these jobs stand otherwise from now on.
-    Standing(Vec<(JobId, Standing)>),
     /// From JobState: these groups are finished and will not be heard of again.
     Forget(Vec<GroupId>),
     /// From ClusterState: nodes were added, changed or removed.

@@ -52,11 +52,6 @@ impl RunClock {
         self.since = now.max(self.since);
     }
 
-    /// Goes on by another weight.
-    pub(super) fn set_weight(&mut self, weight: Weight) {
-        self.run_time.set_weight(weight);
-    }
-
     /// What counts now, if a task of this cost came on top.
     pub(super) fn after(mut self, now: Time, running: u128, task: u128) -> VirtualTime {
         self.charge(now, running);

@@ -97,7 +97,7 @@ impl Scheduler {
     }
 
     fn leaf_for(&mut self, requestor: &str, standing: &Standing) -> LeafId {
-        let (leaf, is_new) = self.shares.leaf_for(requestor, standing, 0, &self.settings.shares);
+        let (leaf, is_new) = self.shares.leaf_for(requestor, standing, &self.settings.shares);
         if is_new {
             self.shapes.add_leaf(self.settings.kinds.len());
         }
@@ -251,34 +251,6 @@ impl Scheduler {
         }
     }
 
-    /// A job stands otherwise from now on: in another queue or band, or more or less urgent.
-    pub(super) fn change_standing(&mut self, now: Time, id: JobId, standing: Standing) {
-        let Some(job) = self.jobs.get(id.0) else { return };
-        let requestor = job.standing.as_ref().map_or_else(Arc::default, |both| Arc::clone(&both.0));
-        let (before, leaf) = (job.leaf, self.leaf_for(&requestor, &standing));
-        let job = self.jobs.get_mut(id.0).expect("just seen");
-        let known = JobView::new(leaf, requestor, standing);
-        (job.leaf, job.standing) = (known.leaf, known.standing);
-        let weight = self.band_weight(self.jobs.get(id.0).expect("just seen").band());
-        let job = self.jobs.get_mut(id.0).expect("just seen");
-        if let Some(clock) = &mut job.clock {
-            clock.clock.charge(now, clock.cost);
-            clock.clock.set_weight(weight);
-        }
-        if before != leaf {
-            for task in self.live_of(id) {
-                self.charge(now, before, task, -1);
-                self.charge(now, leaf, task, 1);
-            }
-        }
-        self.place_anew(now, id, true);
-    }
-
-    fn live_of(&self, id: JobId) -> Vec<TaskId> {
-        let groups = self.jobs.get(id.0).into_iter().flat_map(|job| job.groups.iter().flatten());
-        groups.flat_map(|group| self.live.of_group(group.live)).map(|live| live.attempt.task).collect()
-    }
-
     /// The settings share otherwise: every job finds its leaf anew, and everything is looked at.
     pub(super) fn share_anew(&mut self, now: Time) {
         self.shares = Shares::new(&self.settings.shares);
@@ -294,7 +266,7 @@ impl Scheduler {
             let clock = by_run_time.then(|| self.new_clock(now, leaf, &standing.band));
             let job = self.jobs.get_mut(id.0).expect("just seen");
             (job.leaf, job.clock) = (leaf, clock);
-            self.place_anew(now, id, false);
+            self.place_anew(now, id);
         }
         let live: Vec<TaskId> = self.live.iter().map(|live| live.attempt.task).collect();
         for task in live {
@@ -303,22 +275,18 @@ impl Scheduler {
         }
     }
 
-    /// Puts what waits of a job into the leaf that it belongs to by now, and has it tried at once unless
-    /// it still collects. `listed` says whether it is still listed where it was.
-    fn place_anew(&mut self, now: Time, id: JobId, listed: bool) {
+    /// Puts what waits of a job, which is listed nowhere any more, into the leaf that it belongs to by now,
+    /// and has it tried at once.
+    fn place_anew(&mut self, now: Time, id: JobId) {
         let groups = self.jobs.get(id.0).map_or(0, |job| job.groups.len());
         for index in 0..groups {
             let group = GroupId::new(id, index as u16);
             if self.group(group).is_none() {
                 continue;
             }
-            let is_gang = self.group(group).is_some_and(|group| group.gang.is_some());
-            match is_gang && listed {
-                true => self.dequeue_gang(group),
-                false => self.group_mut(group).expect("just seen").gang = None,
-            }
+            let is_gang = self.group_mut(group).expect("just seen").gang.take().is_some();
             for role in 0..self.group(group).map_or(0, |group| group.roles.len()) {
-                self.place_role_anew(now, Entry { group, role: role as u16 }, listed);
+                self.place_role_anew(now, Entry { group, role: role as u16 });
             }
             if is_gang {
                 let shape = self.enqueue_gang(group);
@@ -327,23 +295,16 @@ impl Scheduler {
         }
     }
 
-    fn place_role_anew(&mut self, now: Time, entry: Entry, listed: bool) {
+    fn place_role_anew(&mut self, now: Time, entry: Entry) {
         let role = usize::from(entry.role);
         let view = &self.group(entry.group).expect("the caller has seen the group").roles[role];
-        let (old, queued, spec) = (view.shape, view.queued, Arc::clone(&view.spec));
-        if listed && queued > 0 {
-            self.take_waiting(old, u64::from(queued));
-        }
+        let (queued, spec) = (view.queued, Arc::clone(&view.spec));
         let place = self.place_of(entry.group.job());
         let shape = self.shapes.intern(place, ShapeKey::Task(spec), &mut self.nodes);
         self.shapes.get_mut(shape).references += 1;
         let order = self.order_of(now, entry);
         let view = &mut self.group_mut(entry.group).expect("just seen").roles[role];
         (view.shape, view.order) = (shape, order);
-        if listed {
-            self.shapes.settle(old, &self.jobs);
-            self.shapes.release(old, &mut self.nodes);
-        }
         if queued > 0 {
             self.add_waiting(shape, (order, entry), u64::from(queued));
             self.shapes.settle(shape, &self.jobs);

@@ -372,9 +372,6 @@ impl Scheduler {
             SchedulerMessage::Break(groups) => {
                 groups.into_iter().for_each(|group| self.break_group(group, out));
             }
-            SchedulerMessage::Standing(jobs) => {
-                jobs.into_iter().for_each(|(job, standing)| self.change_standing(now, job, standing));
-            }
             SchedulerMessage::Forget(groups) => groups.into_iter().for_each(|group| self.forget(group)),
             SchedulerMessage::Nodes(news) => {
                 news.into_iter().for_each(|news| self.node_news(news, turn, out));

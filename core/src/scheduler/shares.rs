@@ -137,13 +137,11 @@ impl Shares {
         &mut self,
         requestor: &str,
         standing: &Standing,
-        raised: u16,
         settings: &ShareSettings,
     ) -> (LeafId, bool) {
         let queue = settings.queue(&standing.queue);
         let class = self.class_of(requestor, queue, settings);
         let level = settings.level(settings.band(&standing.band)) as u16;
-        let level = level.saturating_sub(raised);
         let queue = queue.map(|queue| queue as u32);
         let share = *self.queue_of.entry((class, queue)).or_insert_with(|| {
             let weight = queue.map_or(Weight::ONE, |queue| settings.queues[queue as usize].weight);

@@ -54,8 +54,6 @@ pub const STOP: Bounds<Span> = Bounds::new(Span::from_whole_seconds(30), SHORTES
 pub const DOWN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(60), SHORTEST_DEADLINE, LONG);
 
 pub const HALF_TIME: Bounds<Span> = Bounds::new(HOUR, Span::from_millis(1), LONG);
-/// Nothing is raised by waiting unless it is asked for.
-pub const BAND_AGEING: Bounds<Span> = Bounds::new(Span::ZERO, Span::ZERO, LONG);
 
 pub const FAULTY_FAILURES: Bounds<u64> = Bounds::new(5, 0, 100);
 pub const FAULTY_WITHIN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(300), SHORTEST_DEADLINE, LONG);
@@ -63,7 +61,7 @@ pub const FAULTY_BROKEN_AFTER: Bounds<u64> = Bounds::new(3, 0, 100);
 pub const FAULTY_PROBE: Bounds<Span> = Bounds::new(Span::from_whole_seconds(600), Span::ZERO, LONG);
 
 /// What each setting does, in the words of the settings table.
-pub const DESCRIPTIONS: [(&str, &str); 41] = [
+pub const DESCRIPTIONS: [(&str, &str); 40] = [
     ("window", "seconds a window stays open after the last identical arrival; 0 plans at once"),
     ("window_cap", "seconds after its first arrival at which a window closes at the latest"),
     ("window_adaptive", "plan the first arrival after quiet at once and open the window behind it"),
@@ -82,7 +80,6 @@ pub const DESCRIPTIONS: [(&str, &str); 41] = [
     ("excess_budget", "cost times seconds that a queue above its fair share may have outstanding"),
     ("bands", "priority levels and their weights"),
     ("strict_bands", "bands that go before any share"),
-    ("band_ageing", "seconds of waiting after which work rises by one strict band; 0 never"),
     ("rates", "tasks placed a second and how many can be saved up, over all and by queue"),
     ("limits.jobs", "unfinished jobs at one time"),
     ("limits.tasks_per_job", "tasks of one job"),

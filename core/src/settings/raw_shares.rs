@@ -10,7 +10,6 @@ use crate::shares::bucket::Rate;
 use crate::shares::classes::{PERCENT_MAX, Percents};
 use crate::shares::ratio::Weight;
 use crate::shares::requestors::{ClassPatterns, RequestorMap};
-use crate::time::Span;
 
 use super::bounds;
 use super::raw::read_seconds;
@@ -50,8 +49,6 @@ pub struct RawShares {
     /// Bands that go before any share.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict_bands: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub band_ageing: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rates: Option<RawRates>,
 }
@@ -136,7 +133,6 @@ impl RawShares {
             strict_bands: fields
                 .get("strict_bands")
                 .and_then(|list| list.list(|item| item.name().map(str::to_owned))),
-            band_ageing: read_seconds(fields, "band_ageing", bounds::BAND_AGEING),
             rates: fields.get("rates").and_then(|cursor| cursor.table(RawRates::read)),
         }
     }
@@ -155,7 +151,6 @@ impl RawShares {
         override_with(&mut self.excess_budget, &over.excess_budget);
         override_with(&mut self.bands, &over.bands);
         override_with(&mut self.strict_bands, &over.strict_bands);
-        override_with(&mut self.band_ageing, &over.band_ageing);
         override_with(&mut self.rates, &over.rates);
     }
 
@@ -170,7 +165,6 @@ impl RawShares {
         // Percents say nothing without a key that looks at them.
         let default_key = if classes.is_some() { ShareKey::Entitlement } else { ShareKey::Fifo };
         let seconds = |name, value, bounds| seconds_or_default(log, name, value, bounds);
-        let ageing = seconds("band_ageing", self.band_ageing, bounds::BAND_AGEING);
         ShareSettings {
             queues,
             share_key: self.share_key.unwrap_or(default_key),
@@ -182,7 +176,6 @@ impl RawShares {
             non_preemptible_factor: self.non_preemptible_factor.and_then(Weight::from_number),
             excess_budget: self.excess_budget.map(|budget| scaled(budget, COST_SCALE)),
             bands: self.bands(log),
-            band_ageing: (!ageing.is_zero()).then_some(ageing),
             rates: self.rates.map(RawRates::validate).unwrap_or_default(),
             classes,
         }
@@ -392,7 +385,6 @@ impl RawShares {
             excess_budget: settings.excess_budget.map(|budget| budget as f64 / COST_SCALE as f64),
             bands: Some(settings.bands.iter().map(|band| (band.name.clone(), band.value)).collect()),
             strict_bands: Some(strict.map(|band| band.name.clone()).collect()),
-            band_ageing: Some(settings.band_ageing.unwrap_or(Span::ZERO).as_seconds()),
             rates: Some(RawRates {
                 scheduling: settings.rates.scheduling.map(rate),
                 queue_scheduling: settings.rates.queue_scheduling.map(rate),

@@ -38,8 +38,6 @@ pub struct ShareSettings {
     pub excess_budget: Option<u64>,
     /// In the order of their values, largest first.
     pub bands: Vec<Band>,
-    /// What has waited this long in a strict band is raised by one.
-    pub band_ageing: Option<Span>,
     pub rates: Rates,
 }
 
