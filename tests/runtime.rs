@@ -425,8 +425,10 @@ fn rules_are_kept_and_explained() {
 fn one_stuck_execution_does_not_take_its_node_down() {
     run(async {
         let config = Config::from_toml("window = 0.0\n[deadlines]\nstop = 0.05\ndown = 0.1");
-        let executor = blocking_tasks(|task: TaskContext| {
+        let (began, begun) = std::sync::mpsc::channel();
+        let executor = blocking_tasks(move |task: TaskContext| {
             if task.job.name == "stuck" {
+                began.send(()).expect("the test waits for it");
                 std::thread::sleep(Duration::from_millis(600));
             }
             Ok(())
@@ -436,6 +438,8 @@ fn one_stuck_execution_does_not_take_its_node_down() {
         let handle = runtime.handle();
         handle.add_node(slot_node("a", 2)).await.expect("the node is new");
         let stuck = handle.submit(JobSpec::bag("stuck", 1).request("slot", 1)).await.expect("accepted");
+        // What is cancelled before it runs is never begun.
+        tokio::task::spawn_blocking(move || begun.recv()).await.expect("no panic").expect("it begins");
         handle.cancel(stuck).await.expect("the job is known");
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(handle.job(stuck).expect("kept").live, 1, "it still holds its place");
