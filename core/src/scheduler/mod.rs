@@ -11,6 +11,7 @@
 //! one that has the least left of what is scarce. A node that is warm for a task goes before others.
 
 mod account;
+mod arrivals;
 mod change_log;
 mod check;
 mod check_choice;
@@ -58,31 +59,25 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::collections::Paged;
-use crate::id::{Attempt, GroupId, NodeId, Slot, TaskId};
+use crate::id::{GroupId, NodeId, TaskId};
 use crate::machine::{Broken, Machine};
-use crate::messages::{
-    ClusterMessage, GroupArrival, NodeEvent, NodeNews, Outbox, ReturnedTask, SchedulerMessage, StopOrder,
-    Withdrawal,
-};
-use crate::mutation::{self, Mutation};
-use crate::outcome::StopCause;
+use crate::messages::{ClusterMessage, NodeEvent, NodeNews, Outbox, SchedulerMessage};
 use crate::resources::Resources;
 use crate::settings::Settings;
 use crate::shares::durations::Durations;
-use crate::spec::{ShapeSpec, Start};
+use crate::spec::ShapeSpec;
 use crate::time::Time;
 
 pub use check::Startable;
 use credit::Credit;
 use grants::Grants;
-use groups::{GroupView, JobView, RoleView};
+use groups::{GroupView, JobView};
 use limits::Limits;
 use live::LiveTable;
 use nodes::Nodes;
-use plan::{Adoption, Turn};
+use plan::Turn;
 use questions::Question;
-use queue::Entry;
-use shapes::{ShapeKey, Shapes};
+use shapes::Shapes;
 use shares::Shares;
 
 /// Run times are remembered for at most this many keys.
@@ -157,158 +152,6 @@ impl Scheduler {
 
     fn group_mut(&mut self, id: GroupId) -> Option<&mut GroupView> {
         self.jobs.get_mut(id.job().0)?.groups.get_mut(id.index())?.as_mut()
-    }
-
-    fn new_group(&mut self, now: Time, arrival: GroupArrival, turn: &mut Turn) {
-        let id = arrival.group;
-        self.enter_job(now, id.job(), arrival.requestor, arrival.standing);
-        let place = self.place_of(id.job());
-        let mut roles = Vec::with_capacity(arrival.roles.len());
-        for (index, role) in arrival.roles.into_iter().enumerate() {
-            let entry = Entry { group: id, role: index as u16 };
-            let shape = self.shapes.intern(place, ShapeKey::Task(Arc::clone(&role.shape)), &mut self.nodes);
-            self.shapes.get_mut(shape).references += 1;
-            let mut adopted = 0;
-            for (node, tasks) in role.adopted.iter().copied() {
-                turn.adopt(Adoption { entry, node, first: adopted, tasks });
-                adopted += tasks;
-            }
-            let mut view = RoleView::new(shape, role, adopted);
-            if let (0, Some(key)) = (view.expected, &view.task_key) {
-                view.expected = self.durations.mean(key).map_or(0, job_standing::milliseconds);
-            }
-            let job = self.jobs.get(id.job().0).expect("the job was entered");
-            let cost = self.price(&view.spec.request).cost;
-            view.order = job_standing::order(&self.settings.shares, now, job, entry, (view.expected, cost));
-            roles.push(view);
-        }
-        let job = self.jobs.get_mut(id.job().0).expect("the job was entered");
-        job.insert(id.index(), GroupView::new(arrival.start, arrival.hops, roles));
-        self.enqueue_group(now, id);
-    }
-
-    /// Queues everything of a group that waits and is not queued yet.
-    fn enqueue_group(&mut self, now: Time, id: GroupId) {
-        let group = groups::find(&self.jobs, id).expect("only groups that are there are queued");
-        if group.waiting() == 0 || group.withdrawn {
-            return;
-        }
-        match group.start {
-            Start::Atomic => {
-                let shape = self.enqueue_gang(id);
-                self.arrived(now, shape);
-            }
-            Start::Independent => {
-                for role in 0..group.roles.len() {
-                    self.enqueue_role(now, Entry { group: id, role: role as u16 });
-                }
-            }
-        }
-    }
-
-    fn enqueue_role(&mut self, now: Time, entry: Entry) {
-        let group = groups::find_mut(&mut self.jobs, entry.group).expect("the caller has seen the group");
-        let role = &mut group.roles[usize::from(entry.role)];
-        let (shape, added) = (role.shape, role.waiting() - role.queued);
-        if added == 0 {
-            return;
-        }
-        role.queued += added;
-        let queued = (role.order, entry);
-        self.add_waiting(shape, queued, u64::from(added));
-        self.arrived(now, shape);
-    }
-
-    fn take_back(&mut self, now: Time, tasks: Vec<ReturnedTask>) {
-        let mut groups: Vec<GroupId> = Vec::new();
-        for ReturnedTask { task, number, avoid } in tasks {
-            let Some(group) = self.group_mut(task.group) else { continue };
-            group.count_returning(-1);
-            group.roles[usize::from(task.role)].take_back(task.index, number, avoid);
-            if groups.last() != Some(&task.group) {
-                groups.push(task.group);
-            }
-        }
-        for group in groups {
-            self.enqueue_group(now, group);
-        }
-    }
-
-    /// Cancels a group: nothing of it waits any more, and ClusterState ends what is live of it,
-    /// behind every commit that is on its way.
-    fn withdraw(&mut self, id: GroupId, out: &mut Outbox) {
-        let Some(group) = groups::find_mut(&mut self.jobs, id) else { return };
-        (group.withdrawn, group.returning) = (true, 0);
-        let attempts: Vec<Attempt> = self.live.of_group(group.live).map(|live| live.attempt).collect();
-        let nothing_waits = group.waiting() == 0;
-        for attempt in &attempts {
-            self.live.get_mut(attempt.slot).expect("the attempt is live").stopping = true;
-        }
-        self.dequeue_group(id);
-        if nothing_waits && mutation::active(Mutation::SkipWithdrawal) {
-            return;
-        }
-        out.withdrawal(Withdrawal { group: id, attempts });
-    }
-
-    fn dequeue_group(&mut self, id: GroupId) {
-        if self.group(id).is_some_and(|group| group.gang.is_some()) {
-            self.dequeue_gang(id);
-        }
-        let group = groups::find_mut(&mut self.jobs, id).expect("the caller has seen the group");
-        let mut left = Vec::with_capacity(group.roles.len());
-        for role in &mut group.roles {
-            role.abandon_waiting();
-            let queued = std::mem::take(&mut role.queued);
-            if queued > 0 {
-                left.push((role.shape, queued));
-            }
-        }
-        for (shape, queued) in left {
-            self.take_waiting(shape, u64::from(queued));
-            self.shapes.settle(shape, &self.jobs);
-        }
-    }
-
-    /// Stops what still runs of an atomic group that lost a member.
-    fn break_group(&mut self, id: GroupId, out: &mut Outbox) {
-        let Some(group) = self.group(id) else { return };
-        let slots: Vec<_> = self.live.of_group(group.live).map(|live| live.attempt.slot).collect();
-        for slot in slots {
-            self.stop(slot, StopCause::GroupBroken, out);
-        }
-    }
-
-    fn stop(&mut self, slot: Slot, cause: StopCause, out: &mut Outbox) {
-        let live = self.live.get_mut(slot).expect("only live attempts are stopped");
-        if !live.stopping {
-            live.stopping = true;
-            out.stop(StopOrder { attempt: live.attempt, cause });
-        }
-    }
-
-    fn forget(&mut self, id: GroupId) {
-        if let Some(group) = self.group_mut(id) {
-            group.forgotten = true;
-            self.drop_group_when_clear(id);
-        }
-    }
-
-    /// A forgotten group stays until the releases that are on their way have come in.
-    fn drop_group_when_clear(&mut self, id: GroupId) {
-        let Some(group) = self.group(id) else { return };
-        if !group.forgotten || group.live_count > 0 {
-            return;
-        }
-        self.dequeue_group(id);
-        let job = self.jobs.get_mut(id.job().0).expect("the group is there");
-        let group = job.groups[id.index()].take().expect("the group is there");
-        if job.groups.iter().all(Option::is_none) {
-            self.jobs.remove(id.job().0);
-        }
-        for role in group.roles {
-            self.shapes.release(role.shape, &mut self.nodes);
-        }
     }
 
     fn node_news(&mut self, news: NodeNews, turn: &mut Turn, out: &mut Outbox) {

@@ -13,12 +13,12 @@ mod standings;
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::id::JobId;
-use crate::messages::{NodeView, Released, RoleArrival};
-use crate::outcome::Outcome;
+use crate::id::{Attempt, JobId};
+use crate::messages::{GroupArrival, NodeView, Released, ReturnedTask, RoleArrival, Withdrawal};
+use crate::outcome::{Outcome, StopCause};
 use crate::resources::KindId;
 use crate::settings::WindowSettings;
-use crate::spec::{Availability, Condition, Liveness, NodeState, ShapeSpec};
+use crate::spec::{Availability, Condition, Liveness, NodeState, ShapeSpec, Start};
 use crate::time::Span;
 
 const SLOT: KindId = KindId(0);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Span;
 
-use super::job::check_count;
+use super::limits::check_count;
 use super::{Invalid, Problem};
 
 /// A program to be started, and what it finds around it.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::settings::Settings;
 
-use super::job::{check_count, check_length};
+use super::limits::{check_count, check_length};
 use super::{Invalid, NodePath, Problem};
 
 /// The facts that rules look at. Shared by everybody who knows the node.

@@ -8,7 +8,7 @@ use crate::resources::Resources;
 use crate::settings::Settings;
 
 use super::facts::{check_path, note_labels};
-use super::job::note_amounts;
+use super::limits::note_amounts;
 use super::{Invalid, NodeFacts, NodePath};
 
 /// A node to be added.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::outcome::{FailureCause, Outcome, StopCause};
 use crate::time::Span;
 
-use super::job::check_count;
+use super::limits::check_count;
 use super::{Invalid, Problem};
 
 /// How often, after which ends and how soon a task is tried again.

@@ -113,10 +113,10 @@ impl Rules {
         }
         for (index, plugin) in self.plugins.iter().enumerate() {
             let field = format!("{field}.plugins[{index}]");
-            problems.extend(super::job::check_length(&field, plugin, name_length));
+            problems.extend(super::limits::check_length(&field, plugin, name_length));
         }
         if let Some(node) = &self.node {
-            problems.extend(super::job::check_length(&format!("{field}.node"), node, name_length));
+            problems.extend(super::limits::check_length(&format!("{field}.node"), node, name_length));
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::settings::Settings;
 use crate::time::{Span, Time};
 
-use super::job::check_length;
+use super::limits::check_length;
 use super::{Invalid, Problem};
 
 /// Where a job queues and how urgent it is. It can change while the job waits or runs.

@@ -1,0 +1,117 @@
+//! A role as callers describe it: a number of identical tasks, and everything about one of them that
+//! placement looks at.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::constraint::Key;
+use crate::resources::Resources;
+use crate::settings::Settings;
+use crate::time::Span;
+
+use super::limits::{check_count, check_length, note_amounts};
+use super::{CommandSpec, Hops, HostPort, Invalid, NodeChoice, Problem, Retries, Rules};
+
+/// A number of identical tasks.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RoleSpec {
+    pub name: String,
+    /// How many must run together; 0 in an independent group.
+    pub min: u32,
+    /// How many tasks there are.
+    pub max: u32,
+    pub shape: Arc<ShapeSpec>,
+    /// How long one task is expected to run.
+    pub duration: Option<Span>,
+    /// Under which name run times are remembered, for those of whom nobody knows how long they run.
+    pub task_key: Option<Arc<str>>,
+    /// How long one attempt may run before it is ended; `deadlines.run` unless given.
+    pub timeout: Option<Span>,
+    /// What an executor of processes starts for each task.
+    pub command: Option<Arc<CommandSpec>>,
+    /// When a task that did not come to a good end is tried again.
+    pub retries: Option<Box<Retries>>,
+}
+
+/// Everything about a task that placement looks at. Tasks of equal shape are identical: they share
+/// a window, an index and a verdict.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub struct ShapeSpec {
+    /// The service and version of which tasks are replicas, where the caller names them.
+    pub service: Option<(String, u64)>,
+    pub request: Resources,
+    pub rules: Rules,
+    /// Tasks of the service are spread over the values of these facts first, level by level.
+    pub spread: Vec<Key>,
+    pub ports: Vec<HostPort>,
+    /// So many tasks of the service at most on one node; 0 for no limit.
+    pub max_per_node: u32,
+    /// A task takes its whole node, whatever it requests.
+    pub exclusive: bool,
+    /// Which of the nodes with room is taken; as the settings say if it is not said here.
+    pub placement: Option<NodeChoice>,
+    /// What tasks start from: nodes that have it from the task before them are preferred.
+    pub snapshot: Option<Arc<str>>,
+    /// How far apart the tasks of the role may run; their group must start as a whole.
+    pub hops: Option<Hops>,
+}
+
+impl RoleSpec {
+    pub fn new(name: impl Into<String>, min: u32, max: u32, request: Resources) -> RoleSpec {
+        let shape = Arc::new(ShapeSpec { request, ..ShapeSpec::default() });
+        let (duration, task_key, timeout, command, retries) = (None, None, None, None, None);
+        RoleSpec { name: name.into(), min, max, shape, duration, task_key, timeout, command, retries }
+    }
+
+    pub(super) fn note_problems(&self, field: &str, settings: &Settings, problems: &mut Vec<Invalid>) {
+        let length = settings.limits.name_length;
+        problems.extend(check_length(&format!("{field}.name"), &self.name, length));
+        if self.max == 0 {
+            problems.push(Invalid::new(format!("{field}.max"), 0, Problem::Empty));
+        }
+        if self.min > self.max {
+            problems.push(Invalid::new(format!("{field}.min"), self.min, Problem::MinAboveMax));
+        }
+        if let Some(key) = &self.task_key {
+            problems.extend(check_length(&format!("{field}.task_key"), key, length));
+        }
+        if self.timeout.is_some_and(Span::is_zero) {
+            problems.push(Invalid::new(format!("{field}.timeout"), 0, Problem::NoTime));
+        }
+        if let Some((service, _)) = &self.shape.service {
+            problems.extend(check_length(&format!("{field}.service"), service, length));
+        }
+        if let Some(snapshot) = &self.shape.snapshot {
+            problems.extend(check_length(&format!("{field}.snapshot"), snapshot, length));
+        }
+        note_amounts(&format!("{field}.request"), &self.shape.request, settings, problems);
+        if let Some(command) = &self.command {
+            command.note_problems(&format!("{field}.command"), problems);
+        }
+        if let Some(retries) = &self.retries {
+            retries.note_problems(&format!("{field}.retries"), problems);
+        }
+        self.shape.rules.note_problems(field, length, problems);
+        self.shape.note_problems(field, problems);
+    }
+}
+
+impl ShapeSpec {
+    fn note_problems(&self, field: &str, problems: &mut Vec<Invalid>) {
+        const PORTS_MAX: u64 = 256;
+        const LEVELS_MAX: u64 = 8;
+        problems.extend(check_count(&format!("{field}.ports"), self.ports.len(), PORTS_MAX));
+        problems.extend(check_count(&format!("{field}.spread"), self.spread.len(), LEVELS_MAX));
+        let needs_service = [("spread", !self.spread.is_empty()), ("max_per_node", self.max_per_node > 0)];
+        for (name, _) in needs_service.into_iter().filter(|(_, given)| *given && self.service.is_none()) {
+            let problem = Problem::NeedsService;
+            problems.push(Invalid::new(format!("{field}.{name}"), "no service", problem));
+        }
+        let mut seen = BTreeSet::new();
+        for (index, port) in self.ports.iter().enumerate().filter(|(_, port)| !seen.insert(**port)) {
+            problems.push(Invalid::new(format!("{field}.ports[{index}]"), port, Problem::Duplicate));
+        }
+    }
+}

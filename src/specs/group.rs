@@ -1,0 +1,56 @@
+//! A group as services describe it.
+
+use plimsoll_core::settings::Settings;
+use plimsoll_core::spec::{self, Hops, Invalid, Start};
+
+use super::RoleSpec;
+
+/// The unit of admission.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct GroupSpec {
+    /// Unique within its job.
+    pub name: String,
+    /// Whether all tasks start together or each on its own.
+    pub atomic: bool,
+    /// How far apart in the network tree its tasks may run; for atomic groups.
+    pub hops: Option<Hops>,
+    /// At least one.
+    pub roles: Vec<RoleSpec>,
+}
+
+impl GroupSpec {
+    /// A group of tasks that start each on its own.
+    pub fn new(name: impl Into<String>) -> GroupSpec {
+        GroupSpec { name: name.into(), ..GroupSpec::default() }
+    }
+
+    /// All tasks start together or not at all.
+    #[must_use]
+    pub fn atomic(mut self) -> GroupSpec {
+        self.atomic = true;
+        self
+    }
+
+    /// Says how far apart in the network tree its tasks may run.
+    #[must_use]
+    pub fn hops(mut self, hops: Hops) -> GroupSpec {
+        self.hops = Some(hops);
+        self
+    }
+
+    /// Adds a role.
+    #[must_use]
+    pub fn role(mut self, role: RoleSpec) -> GroupSpec {
+        self.roles.push(role);
+        self
+    }
+
+    pub(super) fn convert(&self, field: &str, settings: &Settings) -> Result<spec::GroupSpec, Invalid> {
+        let start = if self.atomic { Start::Atomic } else { Start::Independent };
+        let roles = self.roles.iter().enumerate();
+        let roles =
+            roles.map(|(index, role)| role.convert(&format!("{field}.roles[{index}]"), start, settings));
+        let roles = roles.collect::<Result<_, _>>()?;
+        Ok(spec::GroupSpec { name: self.name.clone(), start, hops: self.hops, roles })
+    }
+}

@@ -1,0 +1,142 @@
+//! A job as services describe it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_core::settings::Settings;
+use plimsoll_core::spec::{self, Invalid, Standing};
+use plimsoll_core::time::Time;
+
+use super::amount::{Amount, span};
+use super::{GroupSpec, RoleSpec};
+
+/// A job to be run: a bag of groups.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct JobSpec {
+    /// What people call it; it need not be unique.
+    pub name: String,
+    /// Who asks for it.
+    pub requestor: String,
+    /// Jobs that belong together.
+    pub job_set: String,
+    /// The queue it waits in; empty for none.
+    pub queue: String,
+    /// The band it belongs to; empty for the default one.
+    pub band: String,
+    /// Inside a queue, larger is sooner.
+    pub priority: i32,
+    /// How long it may hold what it holds beyond its queue's share; `None` for as long as it runs.
+    pub lifetime: Option<Duration>,
+    /// When it should be finished, on the runtime's own clock: inside a band and priority the earliest
+    /// goes first.
+    pub finish_by: Option<Time>,
+    /// At least one.
+    pub groups: Vec<GroupSpec>,
+}
+
+impl JobSpec {
+    /// A job without groups, to which groups are added.
+    pub fn new(name: impl Into<String>) -> JobSpec {
+        JobSpec { name: name.into(), ..JobSpec::default() }
+    }
+
+    /// So many independent, identical tasks.
+    pub fn bag(name: impl Into<String>, tasks: u32) -> JobSpec {
+        JobSpec::new(name).group(GroupSpec::new("tasks").role(RoleSpec::new("task", tasks)))
+    }
+
+    /// So many identical tasks that start together or not at all.
+    pub fn gang(name: impl Into<String>, tasks: u32) -> JobSpec {
+        JobSpec::new(name).group(GroupSpec::new("gang").atomic().role(RoleSpec::new("member", tasks)))
+    }
+
+    /// Adds a group.
+    #[must_use]
+    pub fn group(mut self, group: GroupSpec) -> JobSpec {
+        self.groups.push(group);
+        self
+    }
+
+    /// Adds to what every task of the last group needs.
+    #[must_use]
+    pub fn request(mut self, kind: impl Into<String>, amount: impl Into<Amount>) -> JobSpec {
+        let (kind, amount) = (kind.into(), amount.into());
+        for role in self.groups.last_mut().into_iter().flat_map(|group| &mut group.roles) {
+            role.request.insert(kind.clone(), amount.clone());
+        }
+        self
+    }
+
+    /// Says who asks for the job.
+    #[must_use]
+    pub fn requestor(mut self, requestor: impl Into<String>) -> JobSpec {
+        self.requestor = requestor.into();
+        self
+    }
+
+    /// Puts the job into a queue.
+    #[must_use]
+    pub fn queue(mut self, queue: impl Into<String>) -> JobSpec {
+        self.queue = queue.into();
+        self
+    }
+
+    /// Puts the job into a band.
+    #[must_use]
+    pub fn band(mut self, band: impl Into<String>) -> JobSpec {
+        self.band = band.into();
+        self
+    }
+
+    /// Says how urgent the job is inside its queue: larger is sooner.
+    #[must_use]
+    pub fn priority(mut self, priority: i32) -> JobSpec {
+        self.priority = priority;
+        self
+    }
+
+    /// Puts the job into a set of jobs.
+    #[must_use]
+    pub fn job_set(mut self, job_set: impl Into<String>) -> JobSpec {
+        self.job_set = job_set.into();
+        self
+    }
+
+    /// Says how long the job may hold what it holds beyond the share of its queue.
+    #[must_use]
+    pub fn lifetime(mut self, lifetime: Duration) -> JobSpec {
+        self.lifetime = Some(lifetime);
+        self
+    }
+
+    /// Says when the job should be finished, on the runtime's own clock.
+    #[must_use]
+    pub fn finish_by(mut self, moment: Time) -> JobSpec {
+        self.finish_by = Some(moment);
+        self
+    }
+
+    fn standing(&self) -> Result<Standing, Invalid> {
+        Ok(Standing {
+            queue: self.queue.as_str().into(),
+            band: self.band.as_str().into(),
+            priority: self.priority,
+            lifetime: self.lifetime.map(|lifetime| span("lifetime", lifetime)).transpose()?,
+            finish_by: self.finish_by,
+        })
+    }
+
+    pub(crate) fn validated(&self, settings: &Settings) -> Result<Arc<spec::JobSpec>, Invalid> {
+        let groups = self.groups.iter().enumerate();
+        let groups = groups.map(|(index, group)| group.convert(&format!("groups[{index}]"), settings));
+        let job = spec::JobSpec {
+            name: self.name.clone(),
+            requestor: self.requestor.as_str().into(),
+            job_set: self.job_set.clone(),
+            standing: self.standing()?,
+            groups: groups.collect::<Result<_, _>>()?,
+        };
+        job.validate(settings)?;
+        Ok(Arc::new(job))
+    }
+}
