@@ -23,6 +23,8 @@ pub enum Command {
     /// Many at once; the answers come in the same order.
     SubmitMany(Vec<Arc<JobSpec>>, oneshot::Sender<Vec<Answer>>),
     Cancel(JobId, ReplySender),
+    /// Which jobs belong to the set of this name.
+    ListSet(String, ReplySender),
     History(TaskId, ReplySender),
     AddNode(Box<NodeSpec>, ReplySender),
     UpdateNode(String, Box<NodePatch>, ReplySender),

@@ -49,6 +49,10 @@ impl Slice {
                 let ticket = tickets.one(reply);
                 self.jobs.push(JobMessage::Cancel { ticket, job });
             }
+            Command::ListSet(set, reply) => {
+                let ticket = tickets.one(reply);
+                self.jobs.push(JobMessage::ListSet { ticket, set });
+            }
             Command::History(task, reply) => {
                 let ticket = tickets.one(reply);
                 self.jobs.push(JobMessage::History { ticket, task });

@@ -29,7 +29,8 @@ impl Rebalancer {
 
     /// Starts or resets the clock as the spread stands against the threshold.
     fn judge(&mut self, now: Time) {
-        let over = self.settings.rebalance.is_some_and(|rebalance| self.spread > rebalance.threshold);
+        let rebalance = self.settings.rebalance.filter(|rebalance| rebalance.threshold > 0);
+        let over = rebalance.is_some_and(|rebalance| self.spread > rebalance.threshold);
         match over {
             true => self.over_since = self.over_since.or(Some(now)),
             false => self.over_since = None,
@@ -93,7 +94,8 @@ mod tests {
     }
 
     fn machine() -> Rebalancer {
-        let rebalance = RebalanceSettings { threshold: 20, duration: Span(100) };
+        let rebalance =
+            RebalanceSettings { threshold: 20, duration: Span(100), ..RebalanceSettings::default() };
         Rebalancer::new(Arc::new(Settings { rebalance: Some(rebalance), ..Settings::default() }))
     }
 

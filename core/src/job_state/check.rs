@@ -28,6 +28,7 @@ impl JobState {
                 check_group(id, group)?;
             }
         }
+        self.check_sets()?;
         promise!(4, unfinished == self.unfinished, "unfinished jobs are counted wrongly");
         Ok(())
     }

@@ -5,6 +5,7 @@
 
 mod check;
 mod group;
+mod job_sets;
 mod retention;
 mod retries;
 mod role;
@@ -42,6 +43,8 @@ pub struct JobState {
     finished: retention::Finished,
     #[serde(skip)]
     delays: retries::Delays,
+    #[serde(skip)]
+    sets: job_sets::JobSets,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -74,6 +77,7 @@ impl JobState {
             live: Vec::new(),
             finished: retention::Finished::default(),
             delays: retries::Delays::default(),
+            sets: job_sets::JobSets::default(),
         }
     }
 
@@ -145,6 +149,7 @@ impl JobState {
         }
         let unfinished_groups = groups.len() as u32;
         out.host.push(HostMessage::Accepted { job: id, spec: Arc::clone(&spec) });
+        self.sets.enter(&spec.job_set, id);
         self.jobs.insert(id.0, Job { spec, groups, accepted: now, finished: None, unfinished_groups });
         self.unfinished += 1;
         out.reply(ticket, Answer::Accepted(id));
@@ -238,6 +243,7 @@ impl JobState {
         match message {
             JobMessage::Submit { ticket, job, adopted } => self.submit(now, ticket, job, &adopted, out),
             JobMessage::Cancel { ticket, job } => self.cancel(ticket, job, out),
+            JobMessage::ListSet { ticket, set } => self.list_set(ticket, &set, out),
             JobMessage::History { ticket, task } => self.tell_history(ticket, task, out),
             JobMessage::Settings(settings) => self.settings = settings,
             JobMessage::Committed(list) => list.into_iter().for_each(|one| self.committed(now, one, out)),
@@ -303,6 +309,7 @@ impl Machine for JobState {
 
     fn rebuild(&mut self) {
         self.rebuild_delays();
+        self.rebuild_sets();
     }
 
     fn check(&self) -> Result<(), Broken> {

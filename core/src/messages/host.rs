@@ -36,6 +36,8 @@ pub enum Answer {
     Node(NodeId),
     Explained(Box<Explanation>),
     History(Box<TaskHistory>),
+    /// The jobs of a set that are kept, oldest first.
+    Jobs(Vec<JobId>),
     /// How one node stands, for each role that was asked about.
     ExplainedOn(Vec<NodeExplanation>),
     Refused(Refusal),
@@ -85,6 +87,8 @@ pub enum Refusal {
     ExpiredJob(JobId),
     #[error("there are {limit} unfinished jobs already, the limit `limits.jobs`")]
     TooManyJobs { limit: u64 },
+    #[error("no job that is kept belongs to the set `{0}`")]
+    UnknownJobSet(String),
     #[error("{0} has no group with this number")]
     UnknownGroup(JobId),
     #[error("{0} is not known: its job has no such task")]

@@ -23,6 +23,11 @@ pub enum JobMessage {
         ticket: Ticket,
         job: JobId,
     },
+    /// From the host: which jobs belong to this set?
+    ListSet {
+        ticket: Ticket,
+        set: String,
+    },
     /// From the host: what is known of the attempts of this task?
     History {
         ticket: Ticket,

@@ -21,6 +21,7 @@ mod ends;
 mod explain;
 mod explain_hops;
 mod faults;
+mod figures;
 mod gangs;
 mod grants;
 mod groups;

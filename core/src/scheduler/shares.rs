@@ -215,9 +215,7 @@ impl Shares {
         let floor = others.map(|(_, other)| other.account.clock.value(now, other.account.cost)).min();
         let floor = floor.unwrap_or_default();
         self.queues[queue as usize].account.clock.place(now, floor);
-        let is_idle = |class: usize| {
-            self.classes[class].tasks == 0 && self.waiting.iter().all(|level| level[class].active.is_empty())
-        };
+        let is_idle = |class: usize| self.classes[class].tasks == 0 && !self.class_waits(class);
         if !is_idle(usize::from(class)) {
             return;
         }
@@ -252,6 +250,11 @@ impl Shares {
             share.into_iter().for_each(|share| whole.usage.join(&self.queues[*share as usize].account.usage));
         }
         whole
+    }
+
+    /// Whether anything waits in a class, at any level.
+    pub(super) fn class_waits(&self, class: usize) -> bool {
+        self.waiting.iter().any(|level| !level[class].active.is_empty())
     }
 
     /// Whether anything waits in a queue share, at any level.

@@ -60,8 +60,11 @@ pub const FAULTY_WITHIN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(300
 pub const FAULTY_BROKEN_AFTER: Bounds<u64> = Bounds::new(3, 0, 100);
 pub const FAULTY_PROBE: Bounds<Span> = Bounds::new(Span::from_whole_seconds(600), Span::ZERO, LONG);
 
+pub const REBALANCE_THRESHOLD: Bounds<u64> = Bounds::new(0, 0, 200);
+pub const REBALANCE_DURATION: Bounds<Span> = Bounds::new(Span::from_whole_seconds(240), Span::ZERO, LONG);
+
 /// What each setting does, in the words of the settings table.
-pub const DESCRIPTIONS: [(&str, &str); 40] = [
+pub const DESCRIPTIONS: [(&str, &str); 43] = [
     ("window", "seconds a window stays open after the last identical arrival; 0 plans at once"),
     ("window_cap", "seconds after its first arrival at which a window closes at the latest"),
     ("window_adaptive", "plan the first arrival after quiet at once and open the window behind it"),
@@ -102,4 +105,7 @@ pub const DESCRIPTIONS: [(&str, &str); 40] = [
     ("faulty.within", "seconds during which these failures count"),
     ("faulty.broken_after", "services that fail on a node in a row until it is broken; 0 for never"),
     ("faulty.probe", "seconds until such a node is tried again; 0 waits for somebody to say so"),
+    ("rebalance.threshold", "percent points between classes above and below their share; 0 for never"),
+    ("rebalance.duration", "seconds for which they must be exceeded before running work is stopped"),
+    ("rebalance.on_preempt", "what becomes of tasks that are stopped for it: requeue, fail or drop"),
 ];

@@ -7,6 +7,7 @@ mod raw_sections;
 mod raw_shares;
 #[cfg(test)]
 mod raw_tests;
+mod rebalance;
 mod shares;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ pub use faulty::{FaultySettings, RawFaulty};
 pub use raw::{RawSettings, declare_kind};
 pub use raw_sections::{RawDeadlines, RawLimits, RawRetention};
 pub use raw_shares::{RawClass, RawQueue, RawRate, RawRates, RawShares};
+pub use rebalance::{RawRebalance, RebalanceSettings};
 pub use shares::{
     BAND_DEFAULT, Band, COST_SCALE, Ceiling, ClassSettings, JobKey, QueueSettings, Rates, ShareKey,
     ShareSettings, ShareUnit,
@@ -40,7 +42,7 @@ pub struct Settings {
     pub shares: ShareSettings,
     /// When a node is avoided, and when it is taken out of use.
     pub faulty: FaultySettings,
-    /// When imbalance between shares opens the gate; `None` keeps it closed.
+    /// When imbalance between shares opens the gate; `None`, like a threshold of 0, keeps it closed.
     pub rebalance: Option<RebalanceSettings>,
 }
 
@@ -97,15 +99,6 @@ pub struct DeadlineSettings {
     pub stop: Span,
     /// From the first missed heartbeat until a suspect node is given up as down.
     pub down: Span,
-}
-
-/// When imbalance between shares opens the gate.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct RebalanceSettings {
-    /// Percent points that the spread must exceed.
-    pub threshold: u32,
-    /// How long it must do so without a break.
-    pub duration: Span,
 }
 
 impl Default for WindowSettings {

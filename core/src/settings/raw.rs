@@ -11,7 +11,7 @@ use crate::time::Span;
 use super::bounds::{self, Bounds};
 use super::raw_sections::{RawDeadlines, RawLimits, RawRetention, override_with, seconds_or_default};
 use super::raw_shares::RawShares;
-use super::{RawFaulty, Settings, WindowSettings};
+use super::{RawFaulty, RawRebalance, Settings, WindowSettings};
 
 /// Settings under their names in files, each of them optional. Lengths of time are seconds.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -35,13 +35,14 @@ pub struct RawSettings {
     pub deadlines: RawDeadlines,
     #[serde(skip_serializing_if = "RawFaulty::is_empty")]
     pub faulty: RawFaulty,
+    #[serde(skip_serializing_if = "RawRebalance::is_empty")]
+    pub rebalance: RawRebalance,
     #[serde(flatten)]
     pub shares: RawShares,
 }
 
 /// Settings of the format on which nothing acts yet. None of them may be passed over in silence.
-const LATER: [Later; 7] = [
-    Later::Absent("rebalance"),
+const LATER: [Later; 6] = [
     Later::Absent("protected_fraction"),
     Later::Absent("claim_after"),
     Later::Absent("gpu_cpu_ratio"),
@@ -77,6 +78,7 @@ impl RawSettings {
             retention: section(fields, "retention", RawRetention::read),
             deadlines: section(fields, "deadlines", RawDeadlines::read),
             faulty: section(fields, "faulty", RawFaulty::read),
+            rebalance: section(fields, "rebalance", RawRebalance::read),
             shares: RawShares::read(fields),
         };
         fields.later(&LATER);
@@ -94,6 +96,7 @@ impl RawSettings {
         self.retention.merge(&over.retention);
         self.deadlines.merge(&over.deadlines);
         self.faulty.merge(&over.faulty);
+        self.rebalance.merge(&over.rebalance);
         self.shares.merge(&over.shares);
     }
 
@@ -110,6 +113,7 @@ impl RawSettings {
             retention: self.retention.validate(&log),
             deadlines: self.deadlines.validate(&log),
             faulty: self.faulty.validate(&log),
+            rebalance: self.rebalance.validate(&log),
             ..Settings::default()
         };
         log.into_result(Some(settings))
@@ -152,6 +156,7 @@ impl From<&Settings> for RawSettings {
             retention: RawRetention::from(&settings.retention),
             deadlines: RawDeadlines::from(&settings.deadlines),
             faulty: RawFaulty::from(&settings.faulty),
+            rebalance: RawRebalance::from(&settings.rebalance),
             shares: RawShares::of(&settings.shares, &settings.kinds),
         }
     }

@@ -29,12 +29,16 @@ fn nothing_given_is_the_default() {
 fn effective_settings_read_back_as_themselves() {
     let text = r#"{"window": 0.1, "window_cap": 2, "window_adaptive": false, "resources": ["fpga", "x.y/z"],
         "limits": {"jobs": 7, "nodes": 9}, "retention": {"finished_age": 1.5}, "deadlines": {"run": 60},
-        "faulty": {"failures": 0, "within": 60, "broken_after": 2, "probe": 0}}"#;
+        "faulty": {"failures": 0, "within": 60, "broken_after": 2, "probe": 0},
+        "rebalance": {"threshold": 20, "duration": 30, "on_preempt": "fail"}}"#;
     let raw = RawSettings::from_document(&document(text)).expect("good");
     let settings = raw.validate().expect("good");
     assert_eq!((settings.limits.jobs, settings.limits.nodes, settings.kinds.len()), (7, 9, 6));
     let faulty = settings.faulty;
     assert_eq!((faulty.failures, faulty.broken_after, faulty.probe.as_seconds()), (0, 2, 0.0));
+    let rebalance = settings.rebalance.expect("given");
+    assert_eq!((rebalance.threshold, rebalance.duration.as_seconds()), (20, 30.0));
+    assert_eq!(rebalance.on_preempt, crate::spec::OnPreempt::Fail);
     assert_eq!(RawSettings::from(&settings).validate(), Ok(settings));
 }
 
@@ -102,7 +106,7 @@ fn every_setting_is_described() {
     // What has no value unless it is given.
     let given = ["default_class", "non_preemptible_factor", "excess_budget"];
     let mut names: BTreeSet<String> = given.map(str::to_owned).into();
-    let sections = ["limits", "retention", "deadlines", "faulty"];
+    let sections = ["limits", "retention", "deadlines", "faulty", "rebalance"];
     for (name, value) in fields {
         match value {
             serde_json::Value::Object(section) if sections.contains(&name.as_str()) => {
