@@ -312,9 +312,9 @@ fn bad_references() {
             ),
             &[
                 "events[0].at: must not be before `now`, which is 10, found 9",
-                "events[1]: missing, expected exactly one of `finish`, `fail`, `node`, `submit` or `cancel`",
+                "events[1]: missing, expected what happens, such as `finish`, `submit` or `cancel`",
                 "events[2].at: missing, expected seconds",
-                "events[3]: exactly one of `finish`, `fail`, `node`, `submit` or `cancel` may happen in one event",
+                "events[3]: only one thing may happen in one event",
                 "events[4].resize: not supported yet: resize, found {\"job\": \"j\"}",
                 "events[6].node.name: expected the name of a known node: `n-0` or `n-1`, found \"m\"",
                 "events[6].node.availability: expected one of `active`, `pause` or `drain`, found \"gone\"",

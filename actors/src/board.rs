@@ -1,16 +1,17 @@
 //! The board: what the service can read without asking anybody. Written behind its back, in the
 //! order of events; every answer is copied out, so no lock outlives a call.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use dashmap::DashMap;
 use plimsoll_core::breakdown::Breakdown;
-use plimsoll_core::id::{Attempt, JobId, NodeId};
-use plimsoll_core::job_state::JobState;
+use plimsoll_core::id::{Attempt, GroupId, JobId, NodeId};
+use plimsoll_core::job_state::{Job, JobState};
 use plimsoll_core::messages::{JobEvent, NodeEvent, Refusal};
 use plimsoll_core::outcome::TaskState;
+use plimsoll_core::roll_up::TaskResult;
 use plimsoll_core::spec::JobSpec;
 use plimsoll_core::time::Time;
 use rustc_hash::FxBuildHasher;
@@ -25,6 +26,13 @@ pub struct JobStatus {
     pub completed: u64,
     pub failed: u64,
     pub cancelled: u64,
+    pub aborted: u64,
+    /// Groups that wait and hold the claim of a pool, with its name.
+    pub assigned: BTreeMap<GroupId, Arc<str>>,
+    /// Why it was aborted, if it was.
+    pub abort_reason: Option<Arc<str>>,
+    /// What came of its tasks, the worst of them, once every task is final.
+    pub result: TaskResult,
     /// How it ended, once every task is final.
     pub finished: Option<(TaskState, Time)>,
     /// What the last of its attempts that failed here said, oldest first.
@@ -72,6 +80,10 @@ impl JobStatus {
             completed: 0,
             failed: 0,
             cancelled: 0,
+            aborted: 0,
+            assigned: BTreeMap::new(),
+            abort_reason: None,
+            result: TaskResult::New,
             finished: None,
             failures: VecDeque::new(),
         }
@@ -79,7 +91,7 @@ impl JobStatus {
 
     /// Tasks that wait for a place.
     pub fn queued(&self) -> u64 {
-        let others = self.live + self.completed + self.failed + self.cancelled;
+        let others = self.live + self.completed + self.failed + self.cancelled + self.aborted;
         self.spec.tasks().saturating_sub(others)
     }
 }
@@ -177,12 +189,13 @@ impl Board {
                         TaskState::Completed => job.completed += 1,
                         TaskState::Failed => job.failed += 1,
                         TaskState::Cancelled => job.cancelled += 1,
+                        TaskState::Aborted => job.aborted += 1,
                         _ => {}
                     }
                 });
                 self.change_node(node, |node| node.live = node.live.saturating_sub(1));
             }
-            JobEvent::Finished { job, state, at } => self.finish(job, state, at),
+            JobEvent::Finished { job, state, result, at } => self.finish(job, state, result, at),
             JobEvent::Expired { job } => {
                 self.jobs.remove(&job);
                 self.waiters.remove(&job);
@@ -200,10 +213,25 @@ impl Board {
         });
     }
 
-    fn finish(&self, id: JobId, state: TaskState, at: Time) {
+    pub(crate) fn note_abort(&self, id: JobId, reason: &Arc<str>) {
+        self.change_job(id, |job| job.abort_reason = Some(Arc::clone(reason)));
+    }
+
+    pub(crate) fn note_assigned(&self, group: GroupId, pool: Option<Arc<str>>) {
+        self.change_job(group.job(), |job| match pool {
+            Some(pool) => drop(job.assigned.insert(group, pool)),
+            None => drop(job.assigned.remove(&group)),
+        });
+    }
+
+    fn finish(&self, id: JobId, state: TaskState, result: TaskResult, at: Time) {
         self.change_job(id, |job| {
             // What never started ended with the cancellation.
-            job.cancelled += job.queued();
+            match job.abort_reason {
+                Some(_) => job.aborted += job.queued(),
+                None => job.cancelled += job.queued(),
+            }
+            job.result = result;
             job.finished = Some((state, at));
         });
         if let Ok(status) = self.job(id) {
@@ -275,6 +303,10 @@ impl Board {
                 completed: count(TaskState::Completed),
                 failed: count(TaskState::Failed),
                 cancelled: count(TaskState::Cancelled),
+                aborted: count(TaskState::Aborted),
+                assigned: assigned(id, job),
+                abort_reason: job.aborted.clone(),
+                result: if job.finished.is_some() { job.result() } else { TaskResult::New },
                 finished: job.finished.map(|at| (job.state(), at)),
                 ..JobStatus::new(Arc::clone(&job.spec))
             };
@@ -282,4 +314,9 @@ impl Board {
         }
         self.last_job.store(jobs.last_job().0, Ordering::Release);
     }
+}
+
+fn assigned(id: JobId, job: &Job) -> BTreeMap<GroupId, Arc<str>> {
+    let pool = |(index, pool): (usize, Option<Arc<str>>)| Some((GroupId::new(id, index as u16), pool?));
+    job.groups.iter().map(|group| group.assigned.clone()).enumerate().filter_map(pool).collect()
 }

@@ -25,6 +25,7 @@ pub enum Command {
     Cancel(JobId, ReplySender),
     /// Which jobs belong to the set of this name.
     ListSet(String, ReplySender),
+    Abort(JobId, Arc<str>, ReplySender),
     History(TaskId, ReplySender),
     AddNode(Box<NodeSpec>, ReplySender),
     UpdateNode(String, Box<NodePatch>, ReplySender),

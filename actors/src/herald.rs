@@ -74,6 +74,8 @@ impl Handler<HostBatch> for Herald {
                 HostMessage::Reply { ticket, answer } => self.replies.answer(ticket, answer),
                 // The board learned of it when it was said.
                 HostMessage::Accepted { .. } => {}
+                HostMessage::Aborted { job, reason } => self.board.note_abort(job, &reason),
+                HostMessage::Assigned { group, pool } => self.board.note_assigned(group, pool),
                 HostMessage::Job(event) => {
                     self.board.note_job(&event);
                     if keep_events {

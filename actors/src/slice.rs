@@ -53,6 +53,10 @@ impl Slice {
                 let ticket = tickets.one(reply);
                 self.jobs.push(JobMessage::ListSet { ticket, set });
             }
+            Command::Abort(job, reason, reply) => {
+                let ticket = tickets.one(reply);
+                self.jobs.push(JobMessage::Abort { ticket, job, reason });
+            }
             Command::History(task, reply) => {
                 let ticket = tickets.one(reply);
                 self.jobs.push(JobMessage::History { ticket, task });

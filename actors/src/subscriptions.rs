@@ -111,13 +111,19 @@ impl futures_core::Stream for Subscription {
 mod tests {
     use plimsoll_core::id::JobId;
     use plimsoll_core::outcome::TaskState;
+    use plimsoll_core::roll_up::TaskResult;
     use plimsoll_core::time::Time;
 
     use super::*;
 
     fn events(count: u64) -> Arc<[Event]> {
         let one = |job| {
-            Event::Job(JobEvent::Finished { job: JobId(job), state: TaskState::Completed, at: Time::ZERO })
+            Event::Job(JobEvent::Finished {
+                job: JobId(job),
+                state: TaskState::Completed,
+                result: TaskResult::Pass,
+                at: Time::ZERO,
+            })
         };
         (0..count).map(one).collect()
     }

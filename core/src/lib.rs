@@ -25,6 +25,7 @@ pub mod plan;
 pub mod quantity;
 pub mod rebalancer;
 pub mod resources;
+pub mod roll_up;
 pub mod scheduler;
 pub mod settings;
 pub mod shares;

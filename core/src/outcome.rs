@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub enum TaskState {
     /// Accepted and waiting for a place.
     Queued,
+    /// Waiting for a place, the pool fixed: its group holds the claim of that pool.
+    Assigned,
     /// Bound to a node.
     Scheduled,
     /// Handed to the node's agent.
@@ -17,12 +19,16 @@ pub enum TaskState {
     Running,
     Completed,
     Failed,
+    /// Ended because somebody who submitted it wanted that.
     Cancelled,
+    /// Ended by the system, or by whoever runs it.
+    Aborted,
 }
 
 impl TaskState {
-    pub const ALL: [TaskState; 8] = [
+    pub const ALL: [TaskState; 10] = [
         TaskState::Queued,
+        TaskState::Assigned,
         TaskState::Scheduled,
         TaskState::Waiting,
         TaskState::Installing,
@@ -30,20 +36,37 @@ impl TaskState {
         TaskState::Completed,
         TaskState::Failed,
         TaskState::Cancelled,
+        TaskState::Aborted,
     ];
 
     pub fn is_final(self) -> bool {
-        matches!(self, TaskState::Completed | TaskState::Failed | TaskState::Cancelled)
+        self >= TaskState::Completed
     }
 
     /// Bound to a node and not ended.
     pub fn is_live(self) -> bool {
-        !self.is_final() && self != TaskState::Queued
+        !self.is_final() && !self.is_waiting()
+    }
+
+    /// Not bound to a node yet, or not any more.
+    pub fn is_waiting(self) -> bool {
+        matches!(self, TaskState::Queued | TaskState::Assigned)
+    }
+
+    /// Whether a task may go from this state into another. One attempt only goes forward; whoever is not
+    /// final may wait again for the next attempt, or end; what is final stays.
+    pub fn may_become(self, next: TaskState) -> bool {
+        match (self.is_final(), next.is_waiting() || next.is_final()) {
+            (true, _) => false,
+            (false, true) => self != next,
+            (false, false) => self < next,
+        }
     }
 
     pub fn name(self) -> &'static str {
         match self {
             TaskState::Queued => "queued",
+            TaskState::Assigned => "assigned",
             TaskState::Scheduled => "scheduled",
             TaskState::Waiting => "waiting",
             TaskState::Installing => "installing",
@@ -51,6 +74,7 @@ impl TaskState {
             TaskState::Completed => "completed",
             TaskState::Failed => "failed",
             TaskState::Cancelled => "cancelled",
+            TaskState::Aborted => "aborted",
         }
     }
 }
@@ -112,6 +136,8 @@ pub enum Exit {
 pub enum StopCause {
     /// Its job was cancelled.
     Cancel,
+    /// Its job was aborted.
+    Abort,
     /// A member of its atomic group ended early: the group starts again as a whole.
     GroupBroken,
     /// The node's capacity shrank below what runs there.
@@ -127,6 +153,7 @@ pub enum Outcome {
     /// It stayed in this phase for too long.
     TimedOut(Phase),
     Cancelled,
+    Aborted,
     Preempted(StopCause),
     /// The node went down, was removed, or its agent lost the execution.
     Lost,
@@ -139,6 +166,7 @@ impl Outcome {
             Outcome::Completed => Some(TaskState::Completed),
             Outcome::Failed(_) | Outcome::TimedOut(_) => Some(TaskState::Failed),
             Outcome::Cancelled => Some(TaskState::Cancelled),
+            Outcome::Aborted => Some(TaskState::Aborted),
             Outcome::Preempted(_) | Outcome::Lost => None,
         }
     }
@@ -161,6 +189,7 @@ impl Outcome {
             (Exit::Failed(cause), _) => Outcome::Failed(cause),
             (Exit::TimedOut(phase), None) => Outcome::TimedOut(phase),
             (Exit::Stopped | Exit::TimedOut(_), Some(StopCause::Cancel)) => Outcome::Cancelled,
+            (Exit::Stopped | Exit::TimedOut(_), Some(StopCause::Abort)) => Outcome::Aborted,
             (Exit::Stopped | Exit::TimedOut(_), Some(cause)) => Outcome::Preempted(cause),
             (Exit::Lost | Exit::Stopped, _) => Outcome::Lost,
         }
@@ -173,6 +202,7 @@ impl Outcome {
             Outcome::Failed(_) => "failed",
             Outcome::TimedOut(_) => "timed out",
             Outcome::Cancelled => "cancelled",
+            Outcome::Aborted => "aborted",
             Outcome::Preempted(_) => "preempted",
             Outcome::Lost => "lost",
         }

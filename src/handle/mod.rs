@@ -1,6 +1,7 @@
 //! What a service holds: everything it can tell and ask the runtime.
 
 mod assignments;
+mod control;
 mod explain;
 mod nodes;
 mod submit;

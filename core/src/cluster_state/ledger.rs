@@ -144,7 +144,7 @@ impl ClusterState {
             let Some(live) = self.live_attempt_mut(attempt) else { continue };
             live.withdrawn = true;
             left += 1;
-            self.stop(StopOrder { attempt, cause: StopCause::Cancel }, out);
+            self.stop(StopOrder { attempt, cause: withdrawal.cause }, out);
         }
         if left == 0 || mutation::active(Mutation::WithdrawEarly) {
             out.withdrawn(withdrawal.group);

@@ -45,7 +45,7 @@ fn check_group(id: GroupId, group: &Group) -> Result<(), Broken> {
         .sum();
     promise!(4, live_states == u64::from(group.live), "{id} has live tasks without attempts");
     if group.start == Start::Atomic && group.status == GroupStatus::Active && group.live > 0 {
-        let queued = group.count(crate::outcome::TaskState::Queued);
+        let queued = group.waiting();
         promise!(2, queued == 0, "{id} is atomic and runs with {queued} tasks missing");
     }
     let finished = group.status == GroupStatus::Finished;

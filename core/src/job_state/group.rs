@@ -1,14 +1,17 @@
 //! A group as JobState sees it: its roles, and where it is between running, breaking and done.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
 use crate::messages::{Outbox, ReturnedTask};
-use crate::outcome::TaskState;
+use crate::outcome::{StopCause, TaskState};
+use crate::roll_up::{TaskResult, state_of_all};
 use crate::spec::{GroupSpec, Start};
 use crate::time::Time;
 
-use super::role::{Role, severity};
+use super::role::Role;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Group {
@@ -21,6 +24,10 @@ pub struct Group {
     pub(super) returned: Vec<ReturnedTask>,
     /// An atomic group starts again no sooner than this.
     pub not_before: Time,
+    /// The pool whose claim it holds while it waits.
+    pub assigned: Option<Arc<str>>,
+    /// Why it is being withdrawn, if it is.
+    withdrawal: Option<StopCause>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -28,7 +35,7 @@ pub enum GroupStatus {
     Active,
     /// An atomic group lost a member: the others are being stopped, then all start again.
     Breaking,
-    /// It was cancelled; it is final once nothing of it is live.
+    /// It was cancelled or aborted; it is final once nothing of it is live.
     Withdrawing,
     Finished,
 }
@@ -43,34 +50,57 @@ impl Group {
             live: 0,
             returned: Vec::new(),
             not_before: Time::ZERO,
+            assigned: None,
+            withdrawal: None,
         }
     }
 
     pub fn task_state(&self, task: TaskId) -> Option<TaskState> {
-        self.roles.get(usize::from(task.role))?.state(task.index)
+        let state = self.roles.get(usize::from(task.role))?.state(task.index)?;
+        Some(if state.is_waiting() { self.waiting_state() } else { state })
+    }
+
+    /// The state of its tasks that wait.
+    fn waiting_state(&self) -> TaskState {
+        if self.assigned.is_some() { TaskState::Assigned } else { TaskState::Queued }
+    }
+
+    /// How many tasks wait for a place, whether or not it holds a claim.
+    pub fn waiting(&self) -> u64 {
+        self.roles.iter().map(|role| u64::from(role.count(TaskState::Queued))).sum()
     }
 
     /// How many tasks are in this state.
     pub fn count(&self, state: TaskState) -> u64 {
-        self.roles.iter().map(|role| u64::from(role.count(state))).sum()
+        match state {
+            state if !state.is_waiting() => self.roles.iter().map(|role| u64::from(role.count(state))).sum(),
+            state if state == self.waiting_state() => self.waiting(),
+            _ => 0,
+        }
     }
 
-    /// The roll-up of its tasks: the furthest of the unfinished ones, else the worst end.
+    /// The roll-up of its tasks.
     pub fn state(&self) -> TaskState {
         let present = TaskState::ALL.into_iter().filter(|state| self.count(*state) > 0);
-        present.max_by_key(|state| severity(*state)).expect("a group has tasks")
+        state_of_all(present).expect("a group has tasks")
+    }
+
+    /// The worst that came of its tasks.
+    pub fn result(&self) -> TaskResult {
+        TaskResult::of_all(self.roles.iter().map(|role| role.result))
     }
 
     pub(super) fn set_state(&mut self, task: TaskId, state: TaskState) {
         self.roles[usize::from(task.role)].set_state(task.index, state);
     }
 
-    /// Begins the withdrawal; false if there is nothing left to cancel or it is under way.
-    pub(super) fn withdraw(&mut self) -> bool {
+    /// Begins the withdrawal; false if there is nothing left to end or it is under way.
+    pub(super) fn withdraw(&mut self, cause: StopCause) -> bool {
         if matches!(self.status, GroupStatus::Withdrawing | GroupStatus::Finished) {
             return false;
         }
         self.status = GroupStatus::Withdrawing;
+        self.withdrawal = Some(cause);
         self.returned.clear();
         true
     }
@@ -86,9 +116,12 @@ impl Group {
         }
     }
 
-    pub(super) fn cancel_rest(&mut self) {
+    /// Nothing of it is live any more: what has not ended does so as the withdrawal says.
+    pub(super) fn end_rest(&mut self) {
+        let aborted = self.withdrawal == Some(StopCause::Abort);
+        let end = if aborted { TaskState::Aborted } else { TaskState::Cancelled };
         for role in &mut self.roles {
-            role.cancel_rest();
+            role.end_rest(end);
         }
     }
 

@@ -4,6 +4,7 @@
 //! groups and jobs. Where and when something runs is not its business.
 
 mod check;
+mod control;
 mod group;
 mod job_sets;
 mod retention;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::collections::Paged;
-use crate::id::{Attempt, GROUPS_PER_JOB_MAX, GroupId, JobId, NodeId, TaskId, Ticket};
+use crate::id::{Attempt, GROUPS_PER_JOB_MAX, GroupId, JobId, NodeId, Ticket};
 use crate::machine::{Broken, Machine};
 use crate::messages::{
     Adopted, Answer, GroupArrival, HostMessage, JobEvent, JobMessage, Outbox, Refusal, Released,
@@ -23,6 +24,7 @@ use crate::messages::{
 };
 use crate::mutation::{self, Mutation};
 use crate::outcome::{Phase, TaskState};
+use crate::roll_up::{TaskResult, state_of_all};
 use crate::settings::Settings;
 use crate::spec::{JobSpec, Start};
 use crate::time::Time;
@@ -54,6 +56,8 @@ pub struct Job {
     pub accepted: Time,
     pub finished: Option<Time>,
     unfinished_groups: u32,
+    /// Why it was aborted, if it was.
+    pub aborted: Option<Arc<str>>,
 }
 
 /// A live attempt as its job sees it.
@@ -150,26 +154,10 @@ impl JobState {
         let unfinished_groups = groups.len() as u32;
         out.host.push(HostMessage::Accepted { job: id, spec: Arc::clone(&spec) });
         self.sets.enter(&spec.job_set, id);
-        self.jobs.insert(id.0, Job { spec, groups, accepted: now, finished: None, unfinished_groups });
+        let job = Job { spec, groups, accepted: now, finished: None, unfinished_groups, aborted: None };
+        self.jobs.insert(id.0, job);
         self.unfinished += 1;
         out.reply(ticket, Answer::Accepted(id));
-    }
-
-    fn cancel(&mut self, ticket: Ticket, id: JobId, out: &mut Outbox) {
-        if let Err(refusal) = self.job(id) {
-            return out.refuse(ticket, refusal);
-        }
-        let job = self.jobs.get_mut(id.0).expect("checked above");
-        for (index, group) in job.groups.iter_mut().enumerate() {
-            if group.withdraw() {
-                let id = GroupId::new(id, index as u16);
-                out.withdraw_group(id);
-                for (at, role, index) in group.forget_delays() {
-                    self.delays.remove(&(at, TaskId { group: id, role, index }));
-                }
-            }
-        }
-        out.reply(ticket, Answer::Done);
     }
 
     fn committed(&mut self, now: Time, started: Started, out: &mut Outbox) {
@@ -213,7 +201,7 @@ impl JobState {
     }
 
     fn withdrawn(&mut self, now: Time, id: GroupId, out: &mut Outbox) {
-        self.group_mut(id).cancel_rest();
+        self.group_mut(id).end_rest();
         self.finish_group_if_done(now, id, out);
     }
 
@@ -227,8 +215,8 @@ impl JobState {
         job.unfinished_groups -= 1;
         if job.unfinished_groups == 0 {
             job.finished = Some(now);
-            let state = job.state();
-            out.job_event(JobEvent::Finished { job: job_id, state, at: now });
+            let (state, result) = (job.state(), job.result());
+            out.job_event(JobEvent::Finished { job: job_id, state, result, at: now });
             self.unfinished -= 1;
             self.finished.enter(now, job_id);
         }
@@ -244,6 +232,9 @@ impl JobState {
             JobMessage::Submit { ticket, job, adopted } => self.submit(now, ticket, job, &adopted, out),
             JobMessage::Cancel { ticket, job } => self.cancel(ticket, job, out),
             JobMessage::ListSet { ticket, set } => self.list_set(ticket, &set, out),
+            JobMessage::Abort { ticket, job, reason } => self.abort(ticket, job, reason, out),
+            JobMessage::Assigned { group, pool } => self.assigned(group, Some(pool), out),
+            JobMessage::Unassigned { group } => self.assigned(group, None, out),
             JobMessage::History { ticket, task } => self.tell_history(ticket, task, out),
             JobMessage::Settings(settings) => self.settings = settings,
             JobMessage::Committed(list) => list.into_iter().for_each(|one| self.committed(now, one, out)),
@@ -257,10 +248,14 @@ impl JobState {
 }
 
 impl Job {
-    /// The roll-up of its groups: unfinished while one is, else the worst end.
+    /// The roll-up of its groups.
     pub fn state(&self) -> TaskState {
-        let states = self.groups.iter().map(Group::state);
-        states.max_by_key(|state| role::severity(*state)).expect("a job has groups")
+        state_of_all(self.groups.iter().map(Group::state)).expect("a job has groups")
+    }
+
+    /// The worst that came of its tasks.
+    pub fn result(&self) -> TaskResult {
+        TaskResult::of_all(self.groups.iter().map(Group::result))
     }
 }
 

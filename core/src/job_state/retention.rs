@@ -25,6 +25,7 @@ pub struct Summary {
     pub jobs_completed: u64,
     pub jobs_failed: u64,
     pub jobs_cancelled: u64,
+    pub jobs_aborted: u64,
     pub tasks: u64,
 }
 
@@ -55,6 +56,7 @@ impl JobState {
             match job.state() {
                 TaskState::Completed => summary.jobs_completed += 1,
                 TaskState::Cancelled => summary.jobs_cancelled += 1,
+                TaskState::Aborted => summary.jobs_aborted += 1,
                 _ => summary.jobs_failed += 1,
             }
         }

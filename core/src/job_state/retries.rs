@@ -9,6 +9,7 @@ use crate::id::{Attempt, NodeId, TaskId, Ticket};
 use crate::messages::{Answer, AttemptRecord, Outbox, Refusal, Released, ReturnedTask, TaskHistory};
 use crate::mutation::{self, Mutation};
 use crate::outcome::{Outcome, TaskState};
+use crate::roll_up::TaskResult;
 use crate::spec::{Retries, Start};
 use crate::time::Time;
 
@@ -100,7 +101,7 @@ impl Group {
         let plain = outcome.final_state().map_or(Next::AtOnce, Next::Final);
         let role = &mut self.roles[usize::from(task.role)];
         let is_new = !role.tried.contains_key(&task.index);
-        let ends_well = matches!(outcome, Outcome::Completed | Outcome::Cancelled);
+        let ends_well = matches!(outcome, Outcome::Completed | Outcome::Cancelled | Outcome::Aborted);
         if is_new && (ends_well || retries.is_none() && matches!(plain, Next::Final(_))) {
             return plain;
         }
@@ -152,6 +153,10 @@ impl JobState {
         let number = attempt.number + 1;
         let group = self.group_mut(id);
         group.set_state(task, next.state());
+        if let Next::Final(_) = next {
+            let role = &mut group.roles[usize::from(task.role)];
+            role.result = role.result.max(TaskResult::of(outcome));
+        }
         let (atomic, waits) = (group.start == Start::Atomic, !matches!(next, Next::Final(_)));
         if atomic && waits != outcome.final_state().is_none() {
             // The Scheduler cannot tell from the end alone whether this member comes back.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::TaskState;
+use crate::roll_up::TaskResult;
 
 use super::Tried;
 
@@ -15,31 +16,26 @@ pub struct Role {
     /// before they could.
     states: Vec<TaskState>,
     counts: [u32; TaskState::ALL.len()],
-    /// The group was withdrawn: nothing more happens here.
-    closed: bool,
+    /// The group was withdrawn: nothing more happens here, and what had not ended is in this state.
+    closed: Option<TaskState>,
+    /// What came of the tasks that are final.
+    pub result: TaskResult,
     /// Tasks of which an attempt did not end well.
     pub tried: BTreeMap<u32, Tried>,
-}
-
-/// Which of several states speaks for all: the furthest unfinished one, else the worst end.
-pub(super) fn severity(state: TaskState) -> u8 {
-    match state {
-        TaskState::Running => 7,
-        TaskState::Installing => 6,
-        TaskState::Waiting => 5,
-        TaskState::Scheduled => 4,
-        TaskState::Queued => 3,
-        TaskState::Failed => 2,
-        TaskState::Cancelled => 1,
-        TaskState::Completed => 0,
-    }
 }
 
 impl Role {
     pub(super) fn new(tasks: u32) -> Role {
         let mut counts = [0; TaskState::ALL.len()];
         counts[TaskState::Queued as usize] = tasks;
-        Role { tasks, states: Vec::new(), counts, closed: false, tried: BTreeMap::new() }
+        Role {
+            tasks,
+            states: Vec::new(),
+            counts,
+            closed: None,
+            result: TaskResult::New,
+            tried: BTreeMap::new(),
+        }
     }
 
     pub fn tasks(&self) -> u32 {
@@ -54,18 +50,18 @@ impl Role {
         if index >= self.tasks {
             return None;
         }
-        let untouched = if self.closed { TaskState::Cancelled } else { TaskState::Queued };
+        let untouched = self.closed.unwrap_or(TaskState::Queued);
         Some(self.states.get(index as usize).copied().unwrap_or(untouched))
     }
 
     pub(super) fn set_state(&mut self, index: u32, state: TaskState) {
-        assert!(index < self.tasks && !self.closed, "only tasks of an open role change");
+        assert!(index < self.tasks && self.closed.is_none(), "only tasks of an open role change");
         let index = index as usize;
         if self.states.len() <= index {
             self.states.resize(index + 1, TaskState::Queued);
         }
         let before = std::mem::replace(&mut self.states[index], state);
-        assert!(!before.is_final(), "a final state stays");
+        assert!(before.may_become(state), "a task that is {before:?} cannot become {state:?}");
         self.counts[before as usize] -= 1;
         self.counts[state as usize] += 1;
     }
@@ -76,22 +72,25 @@ impl Role {
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.closed
+        self.closed.is_some()
     }
 
-    /// Ends every task that is not final as cancelled.
-    pub(super) fn cancel_rest(&mut self) {
+    /// Ends every task that is not final like this.
+    pub(super) fn end_rest(&mut self, end: TaskState) {
+        if self.closed.is_none() && !self.is_final() {
+            self.result = self.result.max(TaskResult::Warn);
+        }
         for state in &mut self.states {
             if !state.is_final() {
                 self.counts[*state as usize] -= 1;
-                self.counts[TaskState::Cancelled as usize] += 1;
-                *state = TaskState::Cancelled;
+                self.counts[end as usize] += 1;
+                *state = end;
             }
         }
         let untouched = self.tasks - self.states.len() as u32;
         self.counts[TaskState::Queued as usize] -= untouched;
-        self.counts[TaskState::Cancelled as usize] += untouched;
-        self.closed = true;
+        self.counts[end as usize] += untouched;
+        self.closed = Some(end);
     }
 
     /// The counts as the states say they should be.
@@ -100,7 +99,7 @@ impl Role {
         for state in &self.states {
             counts[*state as usize] += 1;
         }
-        let untouched = if self.closed { TaskState::Cancelled } else { TaskState::Queued };
+        let untouched = self.closed.unwrap_or(TaskState::Queued);
         counts[untouched as usize] += self.tasks - self.states.len() as u32;
         counts == self.counts
     }
@@ -123,9 +122,10 @@ mod tests {
         let mut role = Role::new(4);
         role.set_state(0, TaskState::Completed);
         role.set_state(1, TaskState::Running);
-        role.cancel_rest();
+        role.end_rest(TaskState::Cancelled);
         assert_eq!((role.count(TaskState::Completed), role.count(TaskState::Cancelled)), (1, 3));
         assert!(role.is_final() && role.counts_hold());
         assert_eq!(role.state(3), Some(TaskState::Cancelled));
+        assert_eq!(role.result, TaskResult::Warn);
     }
 }

@@ -60,7 +60,12 @@ fn a_job_is_finished_when_its_last_task_is_and_says_the_worst_end() {
     bench.release(0, Outcome::Failed(FailureCause::Error));
     assert_eq!(bench.state(), TaskState::Scheduled);
     let out = bench.release(1, Outcome::Completed);
-    let finished = JobEvent::Finished { job: JobId(1), state: TaskState::Failed, at: bench.now };
+    let finished = JobEvent::Finished {
+        job: JobId(1),
+        state: TaskState::Failed,
+        result: TaskResult::Fail,
+        at: bench.now,
+    };
     assert!(out.host.contains(&HostMessage::Job(finished)));
     assert_eq!(out.scheduler, [SchedulerMessage::Forget(vec![group()])]);
 }
@@ -176,4 +181,46 @@ fn a_cancelled_job_waits_for_no_retry() {
     assert_eq!(bench.jobs.wake_at(), None);
     bench.hear(JobMessage::Withdrawn(vec![group()]));
     assert_eq!(bench.state(), TaskState::Cancelled);
+}
+
+#[test]
+fn aborting_is_like_cancelling_and_the_first_of_the_two_says_which() {
+    let mut bench = Bench::new();
+    bench.submit(JobSpec::bag("j", 3, Resources::new()));
+    bench.commit(&[0, 1]);
+    let abort = |ticket| JobMessage::Abort { ticket: Ticket(ticket), job: JobId(1), reason: "why".into() };
+    assert_eq!(bench.hear(abort(2)).scheduler, [SchedulerMessage::Abort(vec![group()])]);
+    let again = [abort(3), JobMessage::Cancel { ticket: Ticket(4), job: JobId(1) }];
+    for message in again {
+        assert!(bench.hear(message).scheduler.is_empty(), "it is under way");
+    }
+    bench.release(0, Outcome::Completed);
+    bench.release(1, Outcome::Aborted);
+    bench.hear(JobMessage::Withdrawn(vec![group()]));
+    let job = bench.jobs.job(JobId(1)).expect("kept");
+    let count = |state| job.groups[0].count(state);
+    assert_eq!((count(TaskState::Completed), count(TaskState::Aborted)), (1, 2));
+    assert_eq!((job.state(), job.result()), (TaskState::Aborted, TaskResult::Warn));
+    assert_eq!(job.aborted.as_deref(), Some("why"));
+}
+
+#[test]
+fn a_group_that_holds_a_claim_is_assigned_as_long_as_it_does() {
+    let mut bench = Bench::new();
+    bench.submit(JobSpec::gang("g", 2, Resources::new()));
+    let assigned = || JobMessage::Assigned { group: group(), pool: "lab".into() };
+    bench.hear(assigned());
+    assert_eq!(bench.state(), TaskState::Assigned);
+    let said = bench.hear(assigned());
+    assert!(said.host.is_empty(), "nothing changed");
+    bench.hear(JobMessage::Unassigned { group: group() });
+    assert_eq!(bench.state(), TaskState::Queued);
+    bench.hear(assigned());
+    bench.commit(&[0, 1]);
+    assert_eq!(bench.state(), TaskState::Scheduled, "none of it waits any more");
+    bench.hear(JobMessage::Unassigned { group: group() });
+    bench.release(0, Outcome::Lost);
+    bench.release(1, Outcome::Preempted(StopCause::GroupBroken));
+    assert_eq!(bench.state(), TaskState::Queued);
+    bench.hear(JobMessage::Assigned { group: GroupId::new(JobId(9), 0), pool: "lab".into() });
 }

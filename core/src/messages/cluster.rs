@@ -92,11 +92,12 @@ pub struct Placement {
     pub version: u64,
 }
 
-/// A cancelled group and the attempts of it that may be live.
+/// A cancelled or aborted group and the attempts of it that may be live.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Withdrawal {
     pub group: GroupId,
     pub attempts: Vec<Attempt>,
+    pub cause: StopCause,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

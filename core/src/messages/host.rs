@@ -7,8 +7,9 @@ use thiserror::Error;
 
 use crate::breakdown::Breakdown;
 use crate::explanation::{Explanation, NodeExplanation};
-use crate::id::{Attempt, JobId, NodeId, TaskId, Ticket};
+use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::{Outcome, TaskState};
+use crate::roll_up::TaskResult;
 use crate::spec::{JobSpec, ShapeSpec};
 use crate::time::Time;
 
@@ -23,6 +24,16 @@ pub enum HostMessage {
     Accepted {
         job: JobId,
         spec: Arc<JobSpec>,
+    },
+    /// A job is being aborted, for this reason.
+    Aborted {
+        job: JobId,
+        reason: Arc<str>,
+    },
+    /// A group that waits holds the claim of this pool now, or of none any more.
+    Assigned {
+        group: GroupId,
+        pool: Option<Arc<str>>,
     },
     Job(JobEvent),
     Node(NodeEvent),
@@ -128,8 +139,8 @@ pub enum JobEvent {
         at: Time,
         state: TaskState,
     },
-    /// Every task of the job is final; the worst of their states.
-    Finished { job: JobId, state: TaskState, at: Time },
+    /// Every task of the job is final; the worst of their states, and of what came of them.
+    Finished { job: JobId, state: TaskState, result: TaskResult, at: Time },
     /// A finished job is no longer kept.
     Expired { job: JobId },
 }

@@ -28,6 +28,22 @@ pub enum JobMessage {
         ticket: Ticket,
         set: String,
     },
+    /// Like a cancel, but its tasks end as aborted, for this reason.
+    Abort {
+        ticket: Ticket,
+        job: JobId,
+        reason: Arc<str>,
+    },
+    /// From the Scheduler: this group holds the claim of a pool and waits for room there.
+    Assigned {
+        group: GroupId,
+        pool: Arc<str>,
+    },
+    /// From the Scheduler: the claim is over, whether it was revoked, used, or its group withdrawn. Each
+    /// claim that was told of ends with this.
+    Unassigned {
+        group: GroupId,
+    },
     /// From the host: what is known of the attempts of this task?
     History {
         ticket: Ticket,

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Attempt, GroupId, NodeId, Ticket};
-use crate::outcome::Phase;
+use crate::outcome::{Phase, StopCause};
 
 use super::*;
 
@@ -68,8 +68,11 @@ impl Outbox {
         append!(self.scheduler, SchedulerMessage::Return, task);
     }
 
-    pub fn withdraw_group(&mut self, group: GroupId) {
-        append!(self.scheduler, SchedulerMessage::Withdraw, group);
+    pub fn withdraw_group(&mut self, group: GroupId, cause: StopCause) {
+        match cause {
+            StopCause::Abort => append!(self.scheduler, SchedulerMessage::Abort, group),
+            _ => append!(self.scheduler, SchedulerMessage::Withdraw, group),
+        }
     }
 
     pub fn break_group(&mut self, group: GroupId) {

@@ -27,6 +27,8 @@ pub enum SchedulerMessage {
     },
     /// From JobState: these groups are cancelled.
     Withdraw(Vec<GroupId>),
+    /// From JobState: these groups are aborted.
+    Abort(Vec<GroupId>),
     /// From JobState: an atomic group lost a member; what still runs of it is to stop.
     Break(Vec<GroupId>),
     /// From JobState: these groups are finished and will not be heard of again.

@@ -204,6 +204,12 @@ impl<'a> DryRun<'a> {
                 self.submit(&job.spec, Laid::default());
                 Ok(())
             }
+            Happening::Abort { job, reason } => {
+                let (job, reason) = (self.numbers[job], reason.as_str().into());
+                let abort = JobMessage::Abort { ticket: Ticket(0), job, reason };
+                self.world.tell(Party::Jobs, Batch::Jobs(vec![abort]));
+                Ok(())
+            }
             Happening::Cancel { job } => {
                 let cancel = JobMessage::Cancel { ticket: Ticket(0), job: self.numbers[job] };
                 self.world.tell(Party::Jobs, Batch::Jobs(vec![cancel]));
@@ -377,6 +383,7 @@ fn why_stopped(outcome: Outcome) -> Option<&'static str> {
         }
         Outcome::Preempted(StopCause::GroupBroken) => Some("a member of its atomic group was lost"),
         Outcome::Preempted(StopCause::Cancel) | Outcome::Cancelled => Some("its job was cancelled"),
+        Outcome::Preempted(StopCause::Abort) | Outcome::Aborted => Some("its job was aborted"),
         Outcome::Lost => Some("its node is down"),
         Outcome::TimedOut(Phase::Scheduled) => Some("its node did not begin it in time"),
         Outcome::TimedOut(Phase::Installing) => Some("its node was not prepared in time"),

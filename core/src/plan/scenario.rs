@@ -72,6 +72,10 @@ pub enum Happening {
         liveness: Option<Liveness>,
     },
     Submit(Box<ScenarioJob>),
+    Abort {
+        job: String,
+        reason: String,
+    },
     Cancel {
         job: String,
     },

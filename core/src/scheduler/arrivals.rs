@@ -91,9 +91,9 @@ impl Scheduler {
         }
     }
 
-    /// Cancels a group: nothing of it waits any more, and ClusterState ends what is live of it,
+    /// Ends a group: nothing of it waits any more, and ClusterState ends what is live of it,
     /// behind every commit that is on its way.
-    pub(super) fn withdraw(&mut self, id: GroupId, out: &mut Outbox) {
+    pub(super) fn withdraw(&mut self, id: GroupId, cause: StopCause, out: &mut Outbox) {
         let Some(group) = groups::find_mut(&mut self.jobs, id) else { return };
         (group.withdrawn, group.returning) = (true, 0);
         let attempts: Vec<Attempt> = self.live.of_group(group.live).map(|live| live.attempt).collect();
@@ -105,7 +105,7 @@ impl Scheduler {
         if nothing_waits && mutation::active(Mutation::SkipWithdrawal) {
             return;
         }
-        out.withdrawal(Withdrawal { group: id, attempts });
+        out.withdrawal(Withdrawal { group: id, attempts, cause });
     }
 
     pub(super) fn dequeue_group(&mut self, id: GroupId) {

@@ -63,6 +63,7 @@ use crate::collections::Paged;
 use crate::id::{GroupId, NodeId, TaskId};
 use crate::machine::{Broken, Machine};
 use crate::messages::{ClusterMessage, NodeEvent, NodeNews, Outbox, SchedulerMessage};
+use crate::outcome::StopCause;
 use crate::resources::Resources;
 use crate::settings::Settings;
 use crate::shares::durations::Durations;
@@ -211,7 +212,10 @@ impl Scheduler {
                 }
             }
             SchedulerMessage::Withdraw(groups) => {
-                groups.into_iter().for_each(|group| self.withdraw(group, out));
+                groups.into_iter().for_each(|group| self.withdraw(group, StopCause::Cancel, out));
+            }
+            SchedulerMessage::Abort(groups) => {
+                groups.into_iter().for_each(|group| self.withdraw(group, StopCause::Abort, out));
             }
             SchedulerMessage::Break(groups) => {
                 groups.into_iter().for_each(|group| self.break_group(group, out));

@@ -29,6 +29,7 @@ pub(super) enum Fault {
     CrashAgent(NodeId),
     RepeatReport,
     Cancel(JobId),
+    Abort(JobId),
     ChangeSettings,
     /// Somebody asks why a group waits, or what keeps it from a node.
     Ask(GroupId, Option<NodeId>),
@@ -49,7 +50,8 @@ impl Fault {
             15..=16 => Fault::Join(rng.choice(world.cut.iter().copied().collect::<Vec<_>>())?),
             17..=18 => Fault::CrashAgent(pick_node(rng)?),
             19..=20 => Fault::RepeatReport,
-            21..=22 => Fault::Cancel(JobId(rng.u64(1..=20))),
+            21 => Fault::Cancel(JobId(rng.u64(1..=20))),
+            22 => Fault::Abort(JobId(rng.u64(1..=20))),
             23..=24 => {
                 let group = GroupId::new(JobId(rng.u64(1..=20)), 0);
                 Fault::Ask(group, if rng.bool() { pick_node(rng) } else { None })
@@ -106,6 +108,10 @@ impl Troublemaker {
             Fault::Cancel(job) => {
                 let ticket = self.ticket();
                 world.tell(Party::Jobs, Batch::Jobs(vec![JobMessage::Cancel { ticket, job: *job }]));
+            }
+            Fault::Abort(job) => {
+                let (ticket, job, reason) = (self.ticket(), *job, "because".into());
+                world.tell(Party::Jobs, Batch::Jobs(vec![JobMessage::Abort { ticket, job, reason }]));
             }
             Fault::Ask(group, node) => self.ask(world, *group, *node),
             Fault::ChangeSettings => {

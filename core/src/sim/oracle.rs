@@ -63,7 +63,7 @@ impl World {
                     continue;
                 }
                 let id = crate::id::GroupId::new(id, index as u16);
-                let queued = group.count(crate::outcome::TaskState::Queued);
+                let queued = group.waiting();
                 let waiting = self.scheduler.explain(id).map_or(0, |explanation| explanation.waiting);
                 let waiting = waiting + group.delayed();
                 promise!(4, queued == waiting, "{id} has {queued} tasks queued, {waiting} of them wait");

@@ -16,6 +16,7 @@ use crate::scheduler::Startable;
 use crate::spec::Liveness;
 use crate::time::{Span, Time};
 
+use super::endings::Endings;
 use super::faults::{Fault, Troublemaker, report_heartbeats};
 use super::links::{Batch, Link, Party};
 use super::tries::Tries;
@@ -101,6 +102,7 @@ pub(super) struct Run<'a> {
     behaviour: Chance,
     trouble: Troublemaker,
     tries: Tries,
+    endings: Endings,
     report: RunReport,
     trace: Option<&'a mut dyn FnMut(TraceLine)>,
     /// The host takes so many assignments at a time, if it carries them out itself.
@@ -138,6 +140,7 @@ impl Run<'_> {
             behaviour,
             trouble,
             tries,
+            endings: Endings::default(),
             report,
             trace,
             credit_window,
@@ -245,6 +248,7 @@ impl Run<'_> {
         let messages = self.world.take_host_messages();
         self.bound += messages.iter().filter(|message| bound(message)).count() as u64;
         let watched = self.tries.watch(&messages, &self.world);
+        let watched = watched.and(self.endings.watch(&messages, &self.world));
         let outbox = self.world.last_outbox().expect("outboxes are kept");
         let bytes =
             codec::encode(outbox).map_err(|error| self.failure(FailureKind::Panic, error.to_string()))?;

@@ -10,7 +10,9 @@ use crate::time::Time;
 use super::names::Names;
 use super::{jobs, nodes};
 
-const ACTIONS: [&str; 5] = ["finish", "fail", "node", "submit", "cancel"];
+const ACTIONS: [&str; 6] = ["finish", "fail", "node", "submit", "cancel", "abort"];
+/// Those that name a job.
+const ABOUT_JOBS: [&str; 4] = ["finish", "fail", "cancel", "abort"];
 /// What may happen according to the format, but nothing acts on yet.
 const LATER_ACTIONS: [&str; 4] = ["idle", "resize", "reprioritise", "settings"];
 
@@ -61,7 +63,7 @@ fn check_jobs(event: &Cursor<'_>, names: &mut Names) {
     if let Some(job) = event.field("submit") {
         jobs::enter_name(&job, None, names);
     }
-    for action in ["finish", "fail", "cancel"] {
+    for action in ABOUT_JOBS {
         let Some(action) = event.field(action) else { continue };
         let Some(place) = action.field("job") else { continue };
         if let Value::Text(name) = place.value()
@@ -80,26 +82,40 @@ fn read_event(
 ) -> (Option<Time>, Option<Happening>) {
     let at = fields.required("at", "seconds").and_then(|cursor| read_at(cursor, now));
     fields.later(&LATER_ACTIONS.map(Later::Absent));
-    let given = ACTIONS.map(|action| fields.get(action));
     let is_later = LATER_ACTIONS.iter().any(|action| fields.get(action).is_some());
-    let count = given.iter().flatten().count();
-    if count > 1 {
-        let rule = "exactly one of `finish`, `fail`, `node`, `submit` or `cancel` may happen in one event";
+    let given = ACTIONS.into_iter().filter_map(|action| Some((action, fields.get(action)?)));
+    let given: Vec<(&str, Cursor<'_>)> = given.collect();
+    if given.len() > 1 {
+        let rule = "only one thing may happen in one event";
         fields.log().note(|| Fault::new(fields.path(), FaultKind::Refused, None, rule));
-    } else if count == 0 && !is_later {
-        let expected = "exactly one of `finish`, `fail`, `node`, `submit` or `cancel`";
+    } else if given.is_empty() && !is_later {
+        let expected = "what happens, such as `finish`, `submit` or `cancel`";
         fields.log().note(|| Fault::new(fields.path(), FaultKind::Missing, None, expected));
     }
-    let [finish, fail, node, submit, cancel] = given;
-    let finish = finish.and_then(read_finish);
-    let fail = fail.and_then(|cursor| read_fail(cursor, node_names));
-    let node = node.and_then(|cursor| read_node(cursor, settings, node_names));
-    let submit = submit.and_then(|cursor| {
-        let job = jobs::read_job(cursor, settings, at.unwrap_or(Time::NEVER), "the event")?;
-        Some(Happening::Submit(Box::new(job)))
-    });
-    let cancel = cancel.and_then(read_cancel);
-    (at, finish.or(fail).or(node).or(submit).or(cancel))
+    let read = |(action, cursor)| read_action(action, cursor, settings, at, node_names);
+    // All of them are read, so that everything that is wrong is told.
+    let happenings: Vec<Option<Happening>> = given.into_iter().map(read).collect();
+    (at, happenings.into_iter().flatten().next())
+}
+
+fn read_action(
+    action: &str,
+    cursor: Cursor<'_>,
+    settings: &mut Settings,
+    at: Option<Time>,
+    node_names: &Names,
+) -> Option<Happening> {
+    match action {
+        "finish" => read_finish(cursor),
+        "fail" => read_fail(cursor, node_names),
+        "node" => read_node(cursor, settings, node_names),
+        "submit" => {
+            let job = jobs::read_job(cursor, settings, at.unwrap_or(Time::NEVER), "the event")?;
+            Some(Happening::Submit(Box::new(job)))
+        }
+        "abort" => read_abort(cursor),
+        _ => read_cancel(cursor),
+    }
 }
 
 fn read_at(cursor: Cursor<'_>, now: Time) -> Option<Time> {
@@ -138,6 +154,14 @@ fn read_fail(cursor: Cursor<'_>, node_names: &Names) -> Option<Happening> {
             node_names.find(name, &place);
         }
         Some(Happening::Fail { job: job?, count: count?, which })
+    })?
+}
+
+fn read_abort(cursor: Cursor<'_>) -> Option<Happening> {
+    cursor.table(|fields| {
+        let job = read_job_name(fields);
+        let reason = fields.get("reason").map_or(Some(""), |cursor| cursor.text());
+        Some(Happening::Abort { job: job?, reason: reason?.to_owned() })
     })?
 }
 

@@ -78,7 +78,7 @@ fn a_withdrawal_of_waiting_groups_is_answered_without_attempts() {
     let roles = vec![role(Resources::of(SLOT, 1), 2)];
     bench.hear(vec![bag(1, 3, SLOT, 1), gang(2, roles)]);
     bench.hear(vec![SchedulerMessage::Withdraw(vec![group(1), group(2)])]);
-    let nothing = |job| Withdrawal { group: group(job), attempts: Vec::new() };
+    let nothing = |job| Withdrawal { group: group(job), attempts: Vec::new(), cause: StopCause::Cancel };
     assert_eq!(withdrawals(&bench), [nothing(1), nothing(2)]);
     assert_eq!(bench.add_nodes(SLOT, &[5]), []);
 }

@@ -1,0 +1,73 @@
+//! Watches from outside how jobs end: what nobody aborted is not aborted, what was aborted is not called
+//! cancelled, and whatever has ended keeps its end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::id::{JobId, TaskId};
+use crate::machine::{Broken, promise};
+use crate::messages::{HostMessage, JobEvent};
+use crate::outcome::{Outcome, TaskState};
+
+use super::world::World;
+
+/// What was told of the ends of tasks and jobs.
+#[derive(Debug, Default)]
+pub(super) struct Endings {
+    aborted: BTreeSet<JobId>,
+    final_states: BTreeMap<TaskId, TaskState>,
+}
+
+impl Endings {
+    pub(super) fn watch(&mut self, messages: &[HostMessage], world: &World) -> Result<(), Broken> {
+        for message in messages {
+            match message {
+                HostMessage::Aborted { job, .. } => drop(self.aborted.insert(*job)),
+                HostMessage::Job(JobEvent::Ended { attempt, outcome, state, .. }) => {
+                    let (task, aborted) = (attempt.task, self.aborted.contains(&attempt.task.job()));
+                    promise!(9, aborted || *outcome != Outcome::Aborted, "{attempt} was aborted by nobody");
+                    let before = self.final_states.get(&task);
+                    promise!(4, before.is_none(), "{task} ends again after it was {before:?}");
+                    if state.is_final() {
+                        self.final_states.insert(task, *state);
+                    }
+                }
+                HostMessage::Job(JobEvent::Finished { job, state, result, .. }) => {
+                    self.finished(*job, *state, world)?;
+                    let view =
+                        world.jobs.job(*job).map_err(|_| Broken::new(4, "a job is gone at its end"))?;
+                    promise!(4, view.result() == *result, "{job} is said to have come to {result:?}");
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Every task is in the state that was told of it, and the job in the worst of them.
+    fn finished(&self, id: JobId, state: TaskState, world: &World) -> Result<(), Broken> {
+        let job = world.jobs.job(id).map_err(|_| Broken::new(4, "a job is gone at its end"))?;
+        let mut present = BTreeSet::new();
+        for (index, group) in job.groups.iter().enumerate() {
+            let id = crate::id::GroupId::new(id, index as u16);
+            for (role, view) in group.roles.iter().enumerate() {
+                for index in 0..view.tasks() {
+                    let task = TaskId { group: id, role: role as u16, index };
+                    let state = group.task_state(task).expect("the role has this task");
+                    let told = self.final_states.get(&task).copied();
+                    promise!(4, told.is_none_or(|told| told == state), "{task} is {state:?}, not {told:?}");
+                    present.insert(state);
+                }
+            }
+        }
+        let aborted = self.aborted.contains(&id);
+        promise!(9, aborted == job.aborted.is_some(), "{id} does not know whether it was aborted");
+        let cancelled = present.contains(&TaskState::Cancelled);
+        promise!(9, aborted || !present.contains(&TaskState::Aborted), "{id} was aborted by nobody");
+        promise!(9, !(aborted && cancelled), "{id} was aborted, not cancelled");
+        let worst = [TaskState::Aborted, TaskState::Failed, TaskState::Cancelled, TaskState::Completed]
+            .into_iter()
+            .find(|state| present.contains(state));
+        promise!(4, worst == Some(state), "{id} ended as {state:?}, the worst of its tasks is {worst:?}");
+        Ok(())
+    }
+}
