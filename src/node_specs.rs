@@ -49,6 +49,8 @@ pub struct NodePatch {
     pub path: Option<String>,
     /// What the operators say about it from now on.
     pub condition: Option<Condition>,
+    /// Why it is set broken, in words for people; goes with the condition `broken`.
+    pub reason: Option<String>,
     /// Whether it takes new work from now on.
     pub availability: Option<Availability>,
 }
@@ -107,6 +109,7 @@ impl NodePatch {
             labels: self.labels.clone(),
             path: node_path(self.path.as_deref())?,
             condition: self.condition,
+            reason: self.reason.clone(),
             availability: self.availability,
         };
         patch.validate(settings)?;

@@ -60,10 +60,9 @@ fn bad_nodes() {
         (node(r#""count": 0"#), &["nodes[0].count: expected a whole number between 1 and 1000000, found 0"]),
         (node(r#""conditon": "manual""#), &["nodes[0].conditon: unknown field, expected `condition`"]),
         (
-            node(r#""condition": "removed""#),
+            node(r#""condition": "gone""#),
             &[
-                "nodes[0].condition: expected one of `automated`, `manual` or `broken`; a removed node is no part of \
-               the cluster, so leave it out of `nodes`, found \"removed\"",
+                "nodes[0].condition: expected one of `automated`, `manual`, `broken` or `removed`, found \"gone\"",
             ],
         ),
         (

@@ -1,6 +1,7 @@
-//! Why a node was taken out of use: tasks of several services failed on it in a row.
+//! Why a node was taken out of use: tasks of several services failed on it in a row, or people said so.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,8 @@ pub struct Breakdown {
     pub since: Time,
     /// When the node is tried again; `None` if people have to say so.
     pub until: Option<Time>,
+    /// What people said who took it out of use.
+    pub reason: Option<Arc<str>>,
 }
 
 impl fmt::Display for Culprit {
@@ -35,6 +38,9 @@ impl fmt::Display for Culprit {
 
 impl fmt::Display for Breakdown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(reason) = &self.reason {
+            return f.write_str(reason);
+        }
         /// More names than this are only counted.
         const NAMED_MAX: usize = 5;
         let names: Vec<String> = self.failed.iter().take(NAMED_MAX).map(Culprit::to_string).collect();

@@ -32,6 +32,8 @@ pub enum Mutation {
     ForgetStarved,
     /// ClusterState sets a node broken without telling the Scheduler.
     BreakInSilence,
+    /// The Scheduler leaves running what runs on a drained node.
+    KeepDrained,
     /// The Scheduler takes flagged nodes like any other.
     TrustFlagged,
     /// The Scheduler forgets some of the failures it hears of.

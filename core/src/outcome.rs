@@ -142,6 +142,8 @@ pub enum StopCause {
     GroupBroken,
     /// The node's capacity shrank below what runs there.
     CapacityLoss,
+    /// Its node is drained or taken out of use.
+    Drain,
 }
 
 /// How an attempt ended, as everybody learns it.

@@ -44,6 +44,12 @@ impl Node {
         self.breakdown = None;
     }
 
+    /// Notes what people said who set the node broken.
+    pub(super) fn note_reason(&mut self, now: Time, reason: &str) {
+        let (failed, since, until, reason) = (Vec::new(), now, None, Some(reason.into()));
+        self.breakdown = Some(Arc::new(Breakdown { failed, since, until, reason }));
+    }
+
     pub(super) fn probe_at(&self) -> Time {
         self.breakdown.as_ref().and_then(|breakdown| breakdown.until).unwrap_or(Time::NEVER)
     }
@@ -70,7 +76,7 @@ impl ClusterState {
         }
         let until = (!faulty.probe.is_zero()).then(|| now + faulty.probe);
         let failed = std::mem::take(&mut node.failed_in_a_row);
-        let breakdown = Arc::new(Breakdown { failed, since: now, until });
+        let breakdown = Arc::new(Breakdown { failed, since: now, until, reason: None });
         node.condition = Condition::Broken;
         node.breakdown = Some(Arc::clone(&breakdown));
         self.probes.set(id.index(), until.unwrap_or(Time::NEVER));

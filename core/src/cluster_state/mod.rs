@@ -127,18 +127,22 @@ impl ClusterState {
         out.reply(ticket, Answer::Node(id));
     }
 
-    fn update_node(&mut self, ticket: Ticket, name: String, patch: NodePatch, out: &mut Outbox) {
+    fn update_node(&mut self, now: Time, ticket: Ticket, name: String, patch: NodePatch, out: &mut Outbox) {
         let Some(id) = self.node_id(&name) else {
             return out.refuse(ticket, Refusal::UnknownNode(name));
         };
         let node = self.node_mut(id).expect("a named node is there");
-        let (was_in_deficit, was_broken_down) = (node.deficit(), node.breakdown.is_some());
-        node.apply(patch);
+        let (was_in_deficit, was_broken_down) = (node.deficit(), node.breakdown.clone());
+        node.apply(now, patch);
         if node.deficit() && !was_in_deficit {
             out.node_event(NodeEvent::Deficit { node: id });
         }
-        if was_broken_down && node.breakdown.is_none() {
-            out.node_event(NodeEvent::BreakdownOver { node: id });
+        let breakdown = node.breakdown.clone();
+        if was_broken_down != breakdown {
+            out.node_event(match breakdown {
+                Some(breakdown) => NodeEvent::Broken { node: id, breakdown },
+                None => NodeEvent::BreakdownOver { node: id },
+            });
             self.probes.clear(id.index());
         }
         self.announce(id, out);
@@ -176,7 +180,7 @@ impl ClusterState {
         match message {
             ClusterMessage::AddNode { ticket, node } => self.add_node(now, ticket, *node, out),
             ClusterMessage::UpdateNode { ticket, name, patch } => {
-                self.update_node(ticket, name, *patch, out);
+                self.update_node(now, ticket, name, *patch, out);
             }
             ClusterMessage::RemoveNode { ticket, name } => self.remove_node(ticket, name, out),
             ClusterMessage::Heartbeat { ticket, name, heard } => {

@@ -78,14 +78,12 @@ impl Node {
 
     /// Whether the node may be given new work, room permitting.
     pub fn takes_work(&self) -> bool {
-        self.condition == Condition::Automated
-            && self.availability == Availability::Active
-            && self.liveness == Liveness::Ready
+        self.state().takes_work()
     }
 
-    fn state(&self) -> NodeState {
+    pub fn state(&self) -> NodeState {
         let Node { condition, availability, liveness, .. } = *self;
-        NodeState { condition, availability, liveness }
+        NodeState { condition, availability, liveness, reserved: false }
     }
 
     /// Capacity minus what is held; negative where the node is in deficit.
@@ -126,7 +124,7 @@ impl Node {
         }
     }
 
-    pub(super) fn apply(&mut self, patch: NodePatch) {
+    pub(super) fn apply(&mut self, now: Time, patch: NodePatch) {
         if let Some(capacity) = patch.capacity {
             self.capacity = capacity;
         }
@@ -139,6 +137,9 @@ impl Node {
         if let Some(condition) = patch.condition {
             self.condition = condition;
             self.start_over();
+            if let Some(reason) = patch.reason.filter(|_| condition == Condition::Broken) {
+                self.note_reason(now, &reason);
+            }
         }
         if let Some(availability) = patch.availability {
             self.availability = availability;

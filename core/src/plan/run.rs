@@ -381,6 +381,7 @@ fn why_stopped(outcome: Outcome) -> Option<&'static str> {
         Outcome::Preempted(StopCause::CapacityLoss) => {
             Some("the node's capacity shrank below what ran there")
         }
+        Outcome::Preempted(StopCause::Drain) => Some("its node is drained or out of use"),
         Outcome::Preempted(StopCause::GroupBroken) => Some("a member of its atomic group was lost"),
         Outcome::Preempted(StopCause::Cancel) | Outcome::Cancelled => Some("its job was cancelled"),
         Outcome::Preempted(StopCause::Abort) | Outcome::Aborted => Some("its job was aborted"),

@@ -42,6 +42,16 @@ impl Scheduler {
         }
     }
 
+    /// A node that is drained or out of use: everything on it is stopped and queues again.
+    pub(super) fn vacate(&mut self, node: NodeId, out: &mut Outbox) {
+        let vacated = self.nodes.get(node).filter(|entry| entry.view.state.is_vacated());
+        let Some(entry) = vacated.filter(|_| !mutation::active(Mutation::KeepDrained)) else { return };
+        let slots: Vec<_> = self.live.on_node(entry.attempts).map(|live| live.attempt.slot).collect();
+        for slot in slots {
+            self.stop(slot, StopCause::Drain, out);
+        }
+    }
+
     pub(super) fn released(&mut self, now: Time, released: Released) {
         let id = released.attempt.task.group;
         self.remember_duration(now, &released);

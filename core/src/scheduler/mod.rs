@@ -166,6 +166,7 @@ impl Scheduler {
             }
             Some(view) => {
                 self.nodes.update(node, view);
+                self.vacate(node, out);
                 self.relieve(node, out);
                 turn.touch(node);
                 turn.capacity_changed = true;
@@ -265,6 +266,9 @@ impl Machine for Scheduler {
         self.plan(&mut turn);
         if let Some(plan) = turn.take_plan(&mut self.last_plan) {
             out.cluster.push(ClusterMessage::Commit(plan));
+        }
+        for node in turn.adopted_on {
+            self.vacate(node, out);
         }
         for (shape, tasks) in turn.wanted {
             out.node_event(NodeEvent::Wanted { shape, tasks });

@@ -29,6 +29,8 @@ pub(super) struct Turn {
     /// The last pending sequence taken in.
     pub(super) seen: Option<u64>,
     adopted: Vec<Adoption>,
+    /// Nodes on which something was adopted: it has to go if they are drained.
+    pub(super) adopted_on: Vec<NodeId>,
     parts: Vec<PlanPart>,
     placements: Vec<Placement>,
     /// Shapes for which the host might add a node, and how many tasks of each wait.
@@ -65,6 +67,7 @@ impl Turn {
             capacity_changed: false,
             seen: None,
             adopted: Vec::new(),
+            adopted_on: Vec::new(),
             parts: Vec::new(),
             placements: Vec::new(),
             wanted: Vec::new(),
@@ -289,6 +292,7 @@ impl Scheduler {
                 self.enqueue_group(turn.now, entry.group);
                 continue;
             }
+            turn.adopted_on.push(node);
             turn.begin_part(role, false, true);
             for index in first..first + tasks {
                 self.nodes.take(node, &group.roles[usize::from(entry.role)].spec);

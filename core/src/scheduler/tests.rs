@@ -29,6 +29,7 @@ const PAUSED: NodeState = NodeState {
     condition: Condition::Automated,
     availability: Availability::Pause,
     liveness: Liveness::Ready,
+    reserved: false,
 };
 
 /// A Scheduler and everything that its last turn said.

@@ -158,7 +158,7 @@ impl Troublemaker {
                 let choices = [Availability::Active, Availability::Pause, Availability::Drain];
                 patch.availability = rng.choice(choices);
             }
-            _ => patch.condition = rng.choice([Condition::Automated, Condition::Manual, Condition::Broken]),
+            _ => patch.condition = rng.choice(Condition::NAMES).map(|(_, condition)| condition),
         }
         let ticket = self.ticket();
         tell_cluster(world, ClusterMessage::UpdateNode { ticket, name, patch: Box::new(patch) });

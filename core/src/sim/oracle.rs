@@ -9,7 +9,7 @@ use crate::job_state::GroupStatus;
 use crate::machine::{Broken, promise};
 use crate::resources::Resources;
 use crate::scheduler::Startable;
-use crate::spec::{Company, GroupSpec, NodeFacts, ShapeSpec};
+use crate::spec::{Availability, Company, Condition, GroupSpec, NodeFacts, ShapeSpec};
 
 use super::nearness::{Whereabouts, is_near, whereabouts};
 use super::world::World;
@@ -20,6 +20,7 @@ impl World {
         debug_assert!(self.is_quiescent());
         self.check_views_agree()?;
         self.check_breaking_groups()?;
+        self.check_vacated_nodes()?;
         let overdue = self.runner.overdue_since(self.now);
         promise!(
             4,
@@ -68,6 +69,16 @@ impl World {
                 let waiting = waiting + group.delayed();
                 promise!(4, queued == waiting, "{id} has {queued} tasks queued, {waiting} of them wait");
             }
+        }
+        Ok(())
+    }
+
+    /// Whatever runs on a node that is drained or out of use is being stopped.
+    fn check_vacated_nodes(&self) -> Result<(), Broken> {
+        for live in self.cluster.live().filter(|live| live.stop.is_none()) {
+            let node = self.cluster.node(live.node).expect("a node outlives its attempts");
+            let vacated = node.availability == Availability::Drain || node.condition == Condition::Removed;
+            promise!(4, !vacated, "{} stays on {}, which is drained", live.attempt, live.node);
         }
         Ok(())
     }

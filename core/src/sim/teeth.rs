@@ -6,7 +6,7 @@ use super::run::run;
 
 const SEEDS_MAX: u64 = 1_500;
 
-const ALL: [Mutation; 26] = [
+const ALL: [Mutation; 27] = [
     Mutation::DropRelease,
     Mutation::SkipVersionCheck,
     Mutation::ChargeTwice,
@@ -21,6 +21,7 @@ const ALL: [Mutation; 26] = [
     Mutation::SkipWithdrawal,
     Mutation::ForgetStarved,
     Mutation::BreakInSilence,
+    Mutation::KeepDrained,
     Mutation::TrustFlagged,
     Mutation::ForgetFailure,
     Mutation::IgnoreHops,

@@ -65,6 +65,8 @@ pub enum Problem {
     NoFactor,
     #[error("no time at all would end everything at once")]
     NoTime,
+    #[error("says why a node is set broken, so `condition` must be `broken`")]
+    NeedsBroken,
     #[error("not supported yet")]
     NotSupported,
 }

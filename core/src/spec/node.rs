@@ -9,7 +9,7 @@ use crate::settings::Settings;
 
 use super::facts::{check_path, note_labels};
 use super::limits::note_amounts;
-use super::{Invalid, NodeFacts, NodePath};
+use super::{Invalid, NodeFacts, NodePath, Problem};
 
 /// A node to be added.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -27,8 +27,11 @@ pub struct NodeSpec {
 pub enum Condition {
     #[default]
     Automated,
+    /// In the hands of people, who may reserve it.
     Manual,
     Broken,
+    /// Out of use, but not forgotten: nothing runs there, and what did is moved.
+    Removed,
 }
 
 /// Whether a node may take new work.
@@ -57,15 +60,44 @@ pub struct NodeState {
     pub condition: Condition,
     pub availability: Availability,
     pub liveness: Liveness,
+    /// Somebody has it for himself.
+    pub reserved: bool,
+}
+
+impl Condition {
+    pub const NAMES: [(&str, Condition); 4] = [
+        ("automated", Condition::Automated),
+        ("manual", Condition::Manual),
+        ("broken", Condition::Broken),
+        ("removed", Condition::Removed),
+    ];
+
+    pub fn name(self) -> &'static str {
+        Condition::NAMES[self as usize].0
+    }
 }
 
 impl NodeState {
+    /// Whether it may be given new work, room permitting.
+    pub fn takes_work(self) -> bool {
+        self.condition == Condition::Automated
+            && self.availability == Availability::Active
+            && self.liveness == Liveness::Ready
+            && !self.reserved
+    }
+
+    /// Whether what runs there has to go elsewhere.
+    pub fn is_vacated(self) -> bool {
+        self.availability == Availability::Drain || self.condition == Condition::Removed
+    }
+
     /// What keeps new work away, in words that follow the name of the node.
     pub fn objections(self) -> Vec<&'static str> {
         let condition = match self.condition {
             Condition::Automated => None,
             Condition::Manual => Some("is in manual condition"),
             Condition::Broken => Some("is broken"),
+            Condition::Removed => Some("is out of use"),
         };
         let availability = match self.availability {
             Availability::Active => None,
@@ -77,7 +109,8 @@ impl NodeState {
             Liveness::Suspect => Some("is silent"),
             Liveness::Down => Some("is down"),
         };
-        condition.into_iter().chain(availability).chain(liveness).collect()
+        let reserved = self.reserved.then_some("is reserved");
+        condition.into_iter().chain(availability).chain(liveness).chain(reserved).collect()
     }
 }
 
@@ -88,6 +121,8 @@ pub struct NodePatch {
     pub labels: Option<BTreeMap<String, String>>,
     pub path: Option<NodePath>,
     pub condition: Option<Condition>,
+    /// Why it is set broken.
+    pub reason: Option<String>,
     pub availability: Option<Availability>,
 }
 
@@ -132,7 +167,21 @@ impl NodePatch {
         if let Some(capacity) = &self.capacity {
             note_amounts("capacity", capacity, settings, &mut problems);
         }
+        problems.extend(self.reason.as_ref().and_then(|reason| check_reason(reason, self.condition)));
         problems
+    }
+}
+
+/// Bytes of what people say when they set a node broken.
+const REASON_MAX: usize = 1_024;
+
+fn check_reason(reason: &str, condition: Option<Condition>) -> Option<Invalid> {
+    let invalid = |problem| Some(Invalid::new("reason", reason, problem));
+    match reason.len() {
+        0 => invalid(Problem::Empty),
+        length if length > REASON_MAX => invalid(Problem::TooLong { limit: REASON_MAX as u64 }),
+        _ if condition != Some(Condition::Broken) => invalid(Problem::NeedsBroken),
+        _ => None,
     }
 }
 

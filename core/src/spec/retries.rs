@@ -73,8 +73,9 @@ impl Retries {
             Outcome::Failed(FailureCause::Code(code)) => on.failure || on.codes.contains(&code),
             Outcome::Failed(_) => on.failure,
             Outcome::TimedOut(_) => on.timeout,
-            // That another member of its group was lost is not its own doing.
-            Outcome::Preempted(StopCause::GroupBroken) => false,
+            // That another member of its group was lost, or its node is needed otherwise, is not its own
+            // doing.
+            Outcome::Preempted(StopCause::GroupBroken | StopCause::Drain) => false,
             Outcome::Preempted(_) => on.preempted,
             Outcome::Lost => on.lost,
         }

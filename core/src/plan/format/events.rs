@@ -182,6 +182,7 @@ fn read_node(cursor: Cursor<'_>, settings: &mut Settings, names: &Names) -> Opti
             labels: fields.get("labels").and_then(nodes::read_labels),
             path: fields.get("path").and_then(nodes::read_path),
             condition: fields.get("condition").and_then(nodes::read_condition),
+            reason: fields.get("reason").and_then(|cursor| cursor.text()).map(str::to_owned),
             availability: fields.get("availability").and_then(nodes::read_availability),
         };
         let liveness = fields.get("liveness").and_then(nodes::read_liveness);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::document::{Cursor, FaultKind, Fields, Later, Value};
+use crate::document::{Cursor, FaultKind, Fields, Later};
 use crate::resources::{Kinds, Resources};
 use crate::settings::{Settings, declare_kind};
 use crate::spec::{Availability, Condition, Liveness, NodeFacts, NodePath, NodeSpec, Problem};
@@ -20,9 +20,6 @@ pub(super) const LATER_CHANGES: [Later; 5] = [
     Later::Empty("plugins"),
     Later::Empty("engine_labels"),
 ];
-
-const REMOVED: &str = "one of `automated`, `manual` or `broken`; a removed node is no part of the cluster, \
-                       so leave it out of `nodes`";
 
 pub(super) fn read_all(list: Cursor<'_>, settings: &mut Settings, names: &mut Names) -> Vec<NodeSpec> {
     let mut nodes = Vec::new();
@@ -129,13 +126,7 @@ pub(super) fn read_labels(cursor: Cursor<'_>) -> Option<BTreeMap<String, String>
 }
 
 pub(super) fn read_condition(cursor: Cursor<'_>) -> Option<Condition> {
-    const NAMES: [(&str, Condition); 3] =
-        [("automated", Condition::Automated), ("manual", Condition::Manual), ("broken", Condition::Broken)];
-    if matches!(cursor.value(), Value::Text(text) if text == "removed") {
-        cursor.fault(FaultKind::OutOfRange, REMOVED);
-        return None;
-    }
-    cursor.one_of(&NAMES)
+    cursor.one_of(&Condition::NAMES)
 }
 
 pub(super) fn read_availability(cursor: Cursor<'_>) -> Option<Availability> {
