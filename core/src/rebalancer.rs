@@ -29,8 +29,8 @@ impl Rebalancer {
 
     /// Starts or resets the clock as the spread stands against the threshold.
     fn judge(&mut self, now: Time) {
-        let rebalance = self.settings.rebalance.filter(|rebalance| rebalance.threshold > 0);
-        let over = rebalance.is_some_and(|rebalance| self.spread > rebalance.threshold);
+        let threshold = self.settings.rebalance.threshold;
+        let over = threshold > 0 && u64::from(self.spread) > threshold;
         match over {
             true => self.over_since = self.over_since.or(Some(now)),
             false => self.over_since = None,
@@ -38,13 +38,16 @@ impl Rebalancer {
     }
 
     fn opens_at(&self) -> Option<Time> {
-        Some(self.over_since? + self.settings.rebalance?.duration)
+        Some(self.over_since? + self.settings.rebalance.duration)
     }
 }
 
 /// The largest distance between a share below and a share above its target, in percent points,
 /// among shares that have work waiting or are above.
 fn spread(figures: &[ShareFigure]) -> u32 {
+    if figures.len() < 2 {
+        return 0;
+    }
     let below = figures.iter().filter(|figure| figure.has_waiting);
     let most_below = below.map(|figure| figure.target_percent.saturating_sub(figure.held_percent)).max();
     let most_above =
@@ -59,6 +62,8 @@ impl Machine for Rebalancer {
         for message in batch {
             match message {
                 RebalancerMessage::Shares(figures) => self.spread = spread(&figures),
+                // What was stopped has to show its effect: the clock begins anew.
+                RebalancerMessage::Rebalanced => self.over_since = None,
                 RebalancerMessage::Settings(settings) => self.settings = settings,
             }
         }
@@ -96,7 +101,7 @@ mod tests {
     fn machine() -> Rebalancer {
         let rebalance =
             RebalanceSettings { threshold: 20, duration: Span(100), ..RebalanceSettings::default() };
-        Rebalancer::new(Arc::new(Settings { rebalance: Some(rebalance), ..Settings::default() }))
+        Rebalancer::new(Arc::new(Settings { rebalance, ..Settings::default() }))
     }
 
     #[test]
@@ -113,6 +118,39 @@ mod tests {
         assert_eq!(out.scheduler, [SchedulerMessage::Gate { open: true }]);
         rebalancer.receive(Time(170), vec![figures(40)], &mut out);
         assert_eq!(out.scheduler[1], SchedulerMessage::Gate { open: false });
+    }
+
+    #[test]
+    fn after_a_round_of_stops_the_clock_begins_anew() {
+        let mut rebalancer = machine();
+        let mut out = Outbox::default();
+        rebalancer.receive(Time(0), vec![figures(70)], &mut out);
+        rebalancer.wake(Time(100), &mut out);
+        rebalancer.receive(Time(110), vec![figures(65), RebalancerMessage::Rebalanced], &mut out);
+        assert_eq!(out.scheduler[1], SchedulerMessage::Gate { open: false });
+        assert_eq!(rebalancer.wake_at(), Some(Time(210)), "still too far apart: it may open again");
+    }
+
+    #[test]
+    fn the_spread_must_exceed_the_threshold() {
+        let mut rebalancer = machine();
+        rebalancer.receive(Time(0), vec![figures(50)], &mut Outbox::default());
+        assert_eq!(rebalancer.wake_at(), None, "10 below and 10 above are just the threshold");
+        rebalancer.receive(Time(0), vec![figures(51)], &mut Outbox::default());
+        assert_eq!(rebalancer.wake_at(), Some(Time(100)));
+    }
+
+    #[test]
+    fn who_wants_nothing_is_not_below() {
+        let figure = |target_percent, held_percent, has_waiting| ShareFigure {
+            target_percent,
+            held_percent,
+            has_waiting,
+        };
+        assert_eq!(spread(&[figure(60, 0, false), figure(40, 100, true)]), 60);
+        assert_eq!(spread(&[figure(60, 0, true), figure(40, 100, false)]), 120);
+        assert_eq!(spread(&[figure(60, 0, true), figure(40, 10, true)]), 60);
+        assert_eq!(spread(&[figure(100, 0, true)]), 0, "nobody to take from");
     }
 
     #[test]

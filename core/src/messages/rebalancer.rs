@@ -10,6 +10,8 @@ use crate::settings::Settings;
 pub enum RebalancerMessage {
     /// From the Scheduler: how the shares stand now, all of them.
     Shares(Vec<ShareFigure>),
+    /// From the Scheduler: it has stopped what the open gate let it.
+    Rebalanced,
     Settings(Arc<Settings>),
 }
 

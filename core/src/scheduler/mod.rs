@@ -62,7 +62,7 @@ use serde::{Deserialize, Serialize};
 use crate::collections::Paged;
 use crate::id::{GroupId, NodeId, TaskId};
 use crate::machine::{Broken, Machine};
-use crate::messages::{ClusterMessage, NodeEvent, NodeNews, Outbox, SchedulerMessage};
+use crate::messages::{ClusterMessage, NodeEvent, NodeNews, Outbox, SchedulerMessage, ShareFigure};
 use crate::outcome::StopCause;
 use crate::resources::Resources;
 use crate::settings::Settings;
@@ -94,6 +94,8 @@ pub struct Scheduler {
     live: LiveTable,
     last_plan: u64,
     gate_open: bool,
+    /// What the Rebalancer was told last.
+    last_figures: Vec<ShareFigure>,
     credit: Option<Credit>,
     /// Questions to be answered, one a turn: the first answer looks at every node.
     questions: VecDeque<Question>,
@@ -132,6 +134,7 @@ impl Scheduler {
             live: LiveTable::default(),
             last_plan: 0,
             gate_open: false,
+            last_figures: Vec::new(),
             credit: None,
             questions: VecDeque::new(),
             unserved: Vec::new(),
@@ -276,6 +279,7 @@ impl Machine for Scheduler {
         if let Some(sequence) = turn.seen {
             out.cluster.push(ClusterMessage::Seen { sequence });
         }
+        self.push_figures(out);
         self.answer_next_question(out);
     }
 

@@ -62,9 +62,14 @@ pub const FAULTY_PROBE: Bounds<Span> = Bounds::new(Span::from_whole_seconds(600)
 
 pub const REBALANCE_THRESHOLD: Bounds<u64> = Bounds::new(0, 0, 200);
 pub const REBALANCE_DURATION: Bounds<Span> = Bounds::new(Span::from_whole_seconds(240), Span::ZERO, LONG);
+pub const REBALANCE_MINIMUM_RUN: Bounds<Span> = Bounds::new(Span::ZERO, Span::ZERO, LONG);
+pub const REBALANCE_EARMARK: Bounds<Span> =
+    Bounds::new(Span::from_whole_seconds(120), SHORTEST_DEADLINE, LONG);
+pub const REBALANCE_STOPS_PER_TASK: Bounds<u64> = Bounds::new(5, 0, 1_000_000);
+pub const REBALANCE_STOPS_SAVED_UP: Bounds<u64> = Bounds::new(100, 1, 1_000_000_000);
 
 /// What each setting does, in the words of the settings table.
-pub const DESCRIPTIONS: [(&str, &str); 43] = [
+pub const DESCRIPTIONS: [(&str, &str); 51] = [
     ("window", "seconds a window stays open after the last identical arrival; 0 plans at once"),
     ("window_cap", "seconds after its first arrival at which a window closes at the latest"),
     ("window_adaptive", "plan the first arrival after quiet at once and open the window behind it"),
@@ -84,6 +89,10 @@ pub const DESCRIPTIONS: [(&str, &str); 43] = [
     ("bands", "priority levels and their weights"),
     ("strict_bands", "bands that go before any share"),
     ("rates", "tasks placed a second and how many can be saved up, over all and by queue"),
+    (
+        "protected_fraction",
+        "part of its fair share that a queue keeps; unset: queues take nothing from others",
+    ),
     ("limits.jobs", "unfinished jobs at one time"),
     ("limits.tasks_per_job", "tasks of one job"),
     ("limits.groups_per_job", "groups of one job"),
@@ -105,7 +114,14 @@ pub const DESCRIPTIONS: [(&str, &str); 43] = [
     ("faulty.within", "seconds during which these failures count"),
     ("faulty.broken_after", "services that fail on a node in a row until it is broken; 0 for never"),
     ("faulty.probe", "seconds until such a node is tried again; 0 waits for somebody to say so"),
-    ("rebalance.threshold", "percent points between classes above and below their share; 0 for never"),
-    ("rebalance.duration", "seconds for which they must be exceeded before running work is stopped"),
-    ("rebalance.on_preempt", "what becomes of tasks that are stopped for it: requeue, fail or drop"),
+    ("rebalance.threshold", "percent points between classes above which the gate opens; 0 for never"),
+    ("rebalance.duration", "seconds the spread must stay above without a break"),
+    ("rebalance.on_preempt", "what becomes of a stopped task: requeue, fail or drop"),
+    ("rebalance.minimum_run", "seconds a task keeps its node before it may be stopped for others"),
+    ("rebalance.earmark", "seconds that what a stop frees is kept for whom it was done"),
+    ("rebalance.lifetime", "work older than its lifetime gives way to queues below their fair share"),
+    ("rebalance.higher", "work of lower bands gives way to strict bands that cannot start otherwise"),
+    ("rebalance.stops_per_task", "how often one task is stopped for others at most"),
+    ("rebalance.stops_per_second", "tasks stopped for others a second; 0 for no limit"),
+    ("rebalance.stops_saved_up", "how many such stops can be saved up"),
 ];

@@ -42,8 +42,8 @@ pub struct Settings {
     pub shares: ShareSettings,
     /// When a node is avoided, and when it is taken out of use.
     pub faulty: FaultySettings,
-    /// When imbalance between shares opens the gate; `None`, like a threshold of 0, keeps it closed.
-    pub rebalance: Option<RebalanceSettings>,
+    /// When running work may be taken away.
+    pub rebalance: RebalanceSettings,
 }
 
 /// When identical tasks that arrive one by one are planned together.

@@ -11,6 +11,7 @@ use crate::time::Span;
 use super::bounds::{self, Bounds};
 use super::raw_sections::{RawDeadlines, RawLimits, RawRetention, override_with, seconds_or_default};
 use super::raw_shares::RawShares;
+use super::rebalance::{PROTECTED_MAX, raw_fraction};
 use super::{RawFaulty, RawRebalance, Settings, WindowSettings};
 
 /// Settings under their names in files, each of them optional. Lengths of time are seconds.
@@ -37,13 +38,15 @@ pub struct RawSettings {
     pub faulty: RawFaulty,
     #[serde(skip_serializing_if = "RawRebalance::is_empty")]
     pub rebalance: RawRebalance,
+    /// What of its fair share a queue keeps when others take work away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protected_fraction: Option<f64>,
     #[serde(flatten)]
     pub shares: RawShares,
 }
 
 /// Settings of the format on which nothing acts yet. None of them may be passed over in silence.
-const LATER: [Later; 6] = [
-    Later::Absent("protected_fraction"),
+const LATER: [Later; 5] = [
     Later::Absent("claim_after"),
     Later::Absent("gpu_cpu_ratio"),
     Later::Absent("resize_interval"),
@@ -79,6 +82,9 @@ impl RawSettings {
             deadlines: section(fields, "deadlines", RawDeadlines::read),
             faulty: section(fields, "faulty", RawFaulty::read),
             rebalance: section(fields, "rebalance", RawRebalance::read),
+            protected_fraction: fields
+                .get("protected_fraction")
+                .and_then(|cursor| cursor.number(0.0..=PROTECTED_MAX)),
             shares: RawShares::read(fields),
         };
         fields.later(&LATER);
@@ -97,6 +103,7 @@ impl RawSettings {
         self.deadlines.merge(&over.deadlines);
         self.faulty.merge(&over.faulty);
         self.rebalance.merge(&over.rebalance);
+        override_with(&mut self.protected_fraction, &over.protected_fraction);
         self.shares.merge(&over.shares);
     }
 
@@ -113,7 +120,7 @@ impl RawSettings {
             retention: self.retention.validate(&log),
             deadlines: self.deadlines.validate(&log),
             faulty: self.faulty.validate(&log),
-            rebalance: self.rebalance.validate(&log),
+            rebalance: self.rebalance.validate(self.protected_fraction, &log),
             ..Settings::default()
         };
         log.into_result(Some(settings))
@@ -157,6 +164,7 @@ impl From<&Settings> for RawSettings {
             deadlines: RawDeadlines::from(&settings.deadlines),
             faulty: RawFaulty::from(&settings.faulty),
             rebalance: RawRebalance::from(&settings.rebalance),
+            protected_fraction: raw_fraction(&settings.rebalance),
             shares: RawShares::of(&settings.shares, &settings.kinds),
         }
     }

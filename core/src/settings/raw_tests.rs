@@ -36,7 +36,7 @@ fn effective_settings_read_back_as_themselves() {
     assert_eq!((settings.limits.jobs, settings.limits.nodes, settings.kinds.len()), (7, 9, 6));
     let faulty = settings.faulty;
     assert_eq!((faulty.failures, faulty.broken_after, faulty.probe.as_seconds()), (0, 2, 0.0));
-    let rebalance = settings.rebalance.expect("given");
+    let rebalance = settings.rebalance;
     assert_eq!((rebalance.threshold, rebalance.duration.as_seconds()), (20, 30.0));
     assert_eq!(rebalance.on_preempt, crate::spec::OnPreempt::Fail);
     assert_eq!(RawSettings::from(&settings).validate(), Ok(settings));
@@ -104,7 +104,7 @@ fn every_setting_is_described() {
         panic!("settings are a table")
     };
     // What has no value unless it is given.
-    let given = ["default_class", "non_preemptible_factor", "excess_budget"];
+    let given = ["default_class", "non_preemptible_factor", "excess_budget", "protected_fraction"];
     let mut names: BTreeSet<String> = given.map(str::to_owned).into();
     let sections = ["limits", "retention", "deadlines", "faulty", "rebalance"];
     for (name, value) in fields {
