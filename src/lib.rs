@@ -66,7 +66,7 @@ pub use plimsoll_core::explanation::{Explanation, NodeExplanation};
 pub use plimsoll_core::id::{JobId, TaskId};
 pub use plimsoll_core::messages::{AttemptRecord, TaskHistory};
 pub use plimsoll_core::outcome::{FailureCause, Outcome};
-pub use plimsoll_core::spec::{CommandSpec, Hops, OutputTo, Retries, RetryOn};
+pub use plimsoll_core::spec::{Access, CommandSpec, Hops, OutputTo, Retries, RetryOn};
 #[cfg(target_os = "linux")]
 pub use process::{Output, OutputBook, ProcessExecutor};
 pub use ready_made::{Blocking, Tasks, blocking_tasks, tasks};

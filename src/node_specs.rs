@@ -1,9 +1,10 @@
 //! Nodes as services describe them, with resources by name.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use plimsoll_core::settings::Settings;
-use plimsoll_core::spec::{self, Availability, Condition, Invalid, NodePath, Problem};
+use plimsoll_core::spec::{self, Access, Availability, Condition, Invalid, NodePath, Problem};
 
 use crate::specs::{Amount, resources};
 
@@ -32,6 +33,8 @@ pub struct NodeSpec {
     pub plugins: Vec<String>,
     /// Where it is in the network tree, such as `block-1/rack-7/host-3`.
     pub path: Option<String>,
+    /// Who may use it; everybody unless it is said.
+    pub access: Option<Access>,
     /// What the operators say about it.
     pub condition: Condition,
     /// Whether it takes new work.
@@ -47,6 +50,8 @@ pub struct NodePatch {
     pub labels: Option<BTreeMap<String, String>>,
     /// Where it is in the network tree from now on.
     pub path: Option<String>,
+    /// Who may use it from now on; `Some(None)` is everybody.
+    pub access: Option<Option<Access>>,
     /// What the operators say about it from now on.
     pub condition: Option<Condition>,
     /// Why it is set broken, in words for people; goes with the condition `broken`.
@@ -82,6 +87,13 @@ impl NodeSpec {
         self
     }
 
+    /// Says who may use it.
+    #[must_use]
+    pub fn access(mut self, access: Access) -> NodeSpec {
+        self.access = Some(access);
+        self
+    }
+
     pub(crate) fn validated(&self, settings: &Settings) -> Result<spec::NodeSpec, Invalid> {
         let capacity = resources("capacity", &self.capacity, settings)?;
         let mut node = spec::NodeSpec::new(self.name.clone(), capacity);
@@ -95,6 +107,7 @@ impl NodeSpec {
         (facts.role, facts.ip) = (self.role.clone(), self.ip.clone());
         facts.plugins.clone_from(&self.plugins);
         facts.path = node_path(self.path.as_deref())?;
+        facts.access = self.access.clone().map(Arc::new);
         (node.condition, node.availability) = (self.condition, self.availability);
         node.validate(settings)?;
         Ok(node)
@@ -108,6 +121,7 @@ impl NodePatch {
             capacity: capacity.transpose()?,
             labels: self.labels.clone(),
             path: node_path(self.path.as_deref())?,
+            access: self.access.clone().map(|access| access.map(Arc::new)),
             condition: self.condition,
             reason: self.reason.clone(),
             availability: self.availability,

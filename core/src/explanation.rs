@@ -55,7 +55,8 @@ pub enum Reason {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct NoRoom {
     pub nodes: u64,
-    /// Nodes that could take it if they were empty and took work, whatever is in the way now.
+    /// Nodes that could take it if they were empty, took work and were lent to nobody, whatever is in the
+    /// way now.
     pub possible: u64,
     /// Nodes that the rules of the role rule out, by the first that does.
     pub unsuitable: Vec<(Filter, u64)>,
@@ -244,6 +245,8 @@ impl fmt::Display for NoRoom {
                 Filter::Plugins => format!("{count} lack a plugin"),
                 Filter::Constraints => format!("{count} do not satisfy the constraints"),
                 Filter::Platform => format!("{count} have another platform"),
+                Filter::Pool => format!("{count} are in another pool"),
+                Filter::Access => format!("{count} are not for those who ask"),
                 _ => format!("{count} are not the node it is for"),
             });
         }
@@ -293,6 +296,8 @@ impl fmt::Display for Nearest {
             Nearest::Suitable { node, filter } => match filter {
                 Filter::Plugins => write!(f, "node {node} if it had the plugins"),
                 Filter::Platform => write!(f, "node {node} if it had the platform"),
+                Filter::Pool => write!(f, "node {node} if it were in the pool"),
+                Filter::Access => write!(f, "node {node} if those who ask might use it"),
                 Filter::Ports => write!(f, "node {node} once its port is free"),
                 Filter::Replicas => write!(f, "node {node} once a replica there has ended"),
                 Filter::Exclusive => write!(f, "node {node} once nobody else is there"),

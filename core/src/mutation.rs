@@ -44,6 +44,8 @@ pub enum Mutation {
     KeepOldTree,
     /// The Scheduler does not tell the indexes of its views that a node has changed.
     MissChange,
+    /// The Scheduler does not tell tasks apart by who asks although a node minds.
+    ForgetWhoAsks,
     /// JobState does not queue a lost task again.
     LoseReturnedTask,
     /// JobState tries a task again however often it has failed.

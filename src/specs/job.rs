@@ -30,6 +30,8 @@ pub struct JobSpec {
     /// When it should be finished, on the runtime's own clock: inside a band and priority the earliest
     /// goes first.
     pub finish_by: Option<Time>,
+    /// The pools in which its tasks may run; any if there are none.
+    pub pools: Vec<String>,
     /// At least one.
     pub groups: Vec<GroupSpec>,
 }
@@ -116,6 +118,13 @@ impl JobSpec {
         self
     }
 
+    /// Adds a pool in which its tasks may run; those that are not named will not do.
+    #[must_use]
+    pub fn pool(mut self, pool: impl Into<String>) -> JobSpec {
+        self.pools.push(pool.into());
+        self
+    }
+
     fn standing(&self) -> Result<Standing, Invalid> {
         Ok(Standing {
             queue: self.queue.as_str().into(),
@@ -129,13 +138,14 @@ impl JobSpec {
     pub(crate) fn validated(&self, settings: &Settings) -> Result<Arc<spec::JobSpec>, Invalid> {
         let groups = self.groups.iter().enumerate();
         let groups = groups.map(|(index, group)| group.convert(&format!("groups[{index}]"), settings));
-        let job = spec::JobSpec {
+        let mut job = spec::JobSpec {
             name: self.name.clone(),
             requestor: self.requestor.as_str().into(),
             job_set: self.job_set.clone(),
             standing: self.standing()?,
             groups: groups.collect::<Result<_, _>>()?,
         };
+        job.confine(&self.pools);
         job.validate(settings)?;
         Ok(Arc::new(job))
     }

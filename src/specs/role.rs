@@ -202,6 +202,7 @@ impl RoleSpec {
             platforms: parsed(field, "platforms", &self.platforms, Platform::parse, &Problem::NoPlatform)?,
             plugins: self.plugins.clone(),
             node: self.node.clone(),
+            ..Rules::default()
         })
     }
 

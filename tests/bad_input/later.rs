@@ -7,12 +7,10 @@ use crate::fields_of_later::SETTINGS_OF_LATER;
 
 use super::kit::{command_messages, fault, faults, good, with};
 
-const NODE: [&str; 2] = ["reserved", "access"];
+const NODE: [&str; 1] = ["reserved"];
 
 /// What cannot be changed yet while a node is there.
 const CHANGE: [&str; 4] = ["os", "arch", "plugins", "engine_labels"];
-
-const JOB: [&str; 1] = ["pool"];
 
 const GROUP: [&str; 2] = ["freeze", "on_unsatisfiable"];
 
@@ -22,14 +20,12 @@ const EVENTS: [&str; 4] = ["idle", "resize", "reprioritise", "settings"];
 
 /// Every place at which a field of later may stand, as a pointer and as the path that faults name.
 fn places() -> Vec<(String, String)> {
-    let levels: [(&str, &str, &[&str]); 10] = [
+    let levels: [(&str, &str, &[&str]); 8] = [
         ("/nodes/0", "nodes[0]", &NODE),
         ("/events/1/node", "events[1].node", &NODE),
         ("/events/1/node", "events[1].node", &CHANGE),
-        ("/jobs/0", "jobs[0]", &JOB),
         ("/jobs/0/groups/0", "jobs[0].groups[0]", &GROUP),
         ("/jobs/0/groups/0/roles/0", "jobs[0].groups[0].roles[0]", &ROLE),
-        ("/events/0/submit", "events[0].submit", &JOB),
         ("/events/0/submit/groups/0", "events[0].submit.groups[0]", &GROUP),
         ("/events/0/submit/groups/0/roles/0", "events[0].submit.groups[0].roles[0]", &ROLE),
         ("/settings", "settings", &SETTINGS_OF_LATER),

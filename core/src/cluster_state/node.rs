@@ -134,6 +134,9 @@ impl Node {
         if let Some(path) = patch.path {
             Arc::make_mut(&mut self.facts).path = Some(path);
         }
+        if let Some(access) = patch.access {
+            Arc::make_mut(&mut self.facts).access = access;
+        }
         if let Some(condition) = patch.condition {
             self.condition = condition;
             self.start_over();

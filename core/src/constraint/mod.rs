@@ -60,6 +60,7 @@ use serde::{Deserialize, Serialize};
 use condition::Condition;
 pub use error::{ConstraintError, ConstraintProblem, Expected};
 pub use key::{Facts, Key};
+pub(crate) use text::is_exactly_like;
 
 /// Bytes of an expression, as it is given and as it is printed.
 pub const LENGTH_MAX: usize = 4096;

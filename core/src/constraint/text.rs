@@ -31,6 +31,15 @@ pub(super) fn is_same(left: &str, right: &str) -> bool {
 /// Only the last `*` seen is ever tried again: what an earlier one took was the least possible, and
 /// taking more there would not help. The steps are at most the two lengths multiplied.
 pub(super) fn is_like(text: &str, pattern: &str) -> bool {
+    matches_by(text, pattern, |wanted, letter| folded(wanted) == folded(letter))
+}
+
+/// The same, but letters of different case are different letters.
+pub(crate) fn is_exactly_like(text: &str, pattern: &str) -> bool {
+    matches_by(text, pattern, |wanted, letter| wanted == letter)
+}
+
+fn matches_by(text: &str, pattern: &str, is_same: impl Fn(char, char) -> bool) -> bool {
     let (mut text, mut pattern) = (text.chars(), pattern.chars());
     let mut retry = None;
     loop {
@@ -43,7 +52,7 @@ pub(super) fn is_like(text: &str, pattern: &str) -> bool {
             }
             (None, None) => return true,
             (Some('?'), Some(_)) => continue,
-            (Some(wanted), Some(letter)) if folded(wanted) == folded(letter) => continue,
+            (Some(wanted), Some(letter)) if is_same(wanted, letter) => continue,
             // More of the text for an earlier `*` would leave even less for the rest of the pattern.
             (Some(_), None) => return false,
             (_, Some(_)) => {}
@@ -99,5 +108,11 @@ mod tests {
         let text = "a".repeat(4_000);
         assert!(!is_like(&text, &format!("{}b", "a*".repeat(500))));
         assert!(is_like(&text, &"a*".repeat(500)));
+    }
+
+    #[test]
+    fn names_of_people_mind_the_case() {
+        assert!(is_exactly_like("land-7", "land-*"));
+        assert!(!is_exactly_like("Land-7", "land-*"));
     }
 }

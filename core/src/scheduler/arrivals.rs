@@ -21,8 +21,9 @@ impl Scheduler {
         self.enter_job(now, id.job(), arrival.requestor, arrival.standing);
         let place = self.place_of(id.job());
         let mut roles = Vec::with_capacity(arrival.roles.len());
-        for (index, role) in arrival.roles.into_iter().enumerate() {
+        for (index, mut role) in arrival.roles.into_iter().enumerate() {
             let entry = Entry { group: id, role: index as u16 };
+            role.shape = self.asked_by(id.job(), &role.shape);
             let shape = self.shapes.intern(place, ShapeKey::Task(Arc::clone(&role.shape)), &mut self.nodes);
             self.shapes.get_mut(shape).references += 1;
             let mut adopted = 0;

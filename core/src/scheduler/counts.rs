@@ -89,7 +89,8 @@ impl Scheduler {
             room.nodes += nodes;
             let unsuitable = shape.rules.failures(&node.view.facts).next();
             let is_too_small = !request.fits_in(&node.view.capacity);
-            room.possible += if unsuitable.is_none() && !is_too_small { nodes } else { 0 };
+            let may_do = unsuitable.is_none() || shape.rules.may_allow(&node.view.facts);
+            room.possible += if may_do && !is_too_small { nodes } else { 0 };
             if !node.view.open || node.free.has_negative() {
                 room.closed += nodes;
             } else if is_too_small {

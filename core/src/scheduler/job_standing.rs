@@ -299,12 +299,13 @@ impl Scheduler {
         let role = usize::from(entry.role);
         let view = &self.group(entry.group).expect("the caller has seen the group").roles[role];
         let (queued, spec) = (view.queued, Arc::clone(&view.spec));
+        let spec = self.asked_by(entry.group.job(), &spec);
         let place = self.place_of(entry.group.job());
-        let shape = self.shapes.intern(place, ShapeKey::Task(spec), &mut self.nodes);
+        let shape = self.shapes.intern(place, ShapeKey::Task(Arc::clone(&spec)), &mut self.nodes);
         self.shapes.get_mut(shape).references += 1;
         let order = self.order_of(now, entry);
         let view = &mut self.group_mut(entry.group).expect("just seen").roles[role];
-        (view.shape, view.order) = (shape, order);
+        (view.shape, view.spec, view.order) = (shape, spec, order);
         if queued > 0 {
             self.add_waiting(shape, (order, entry), u64::from(queued));
             self.shapes.settle(shape, &self.jobs);
@@ -321,7 +322,7 @@ impl Scheduler {
         order(&self.settings.shares, now, job, entry, (role.expected, cost))
     }
 
-    fn open_unless_collecting(&mut self, shape: ShapeId) {
+    pub(super) fn open_unless_collecting(&mut self, shape: ShapeId) {
         if self.shapes.get(shape).window.is_none() {
             self.shapes.move_to(shape, Place::Open, &self.jobs);
         }

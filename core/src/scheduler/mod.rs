@@ -12,6 +12,7 @@
 
 mod account;
 mod arrivals;
+mod askers;
 mod change_log;
 mod check;
 mod check_choice;
@@ -108,6 +109,8 @@ pub struct Scheduler {
     /// Whether there are limits at all.
     limited: bool,
     durations: Durations,
+    /// Some node is not for everybody, so tasks are told apart by who asks for them.
+    nodes_mind: bool,
     /// Counts turns of planning, and starts of tasks.
     rounds: u64,
     starts: u64,
@@ -124,6 +127,7 @@ impl Scheduler {
             limits: Limits::default(),
             limited: Limits::any(&settings.shares),
             durations: Durations::new(DURATIONS_MAX),
+            nodes_mind: false,
             rounds: 0,
             starts: 0,
             now: Time::ZERO,
@@ -168,6 +172,7 @@ impl Scheduler {
                 }
             }
             Some(view) => {
+                self.mind_access(&view);
                 self.nodes.update(node, view);
                 self.vacate(node, out);
                 self.relieve(node, out);

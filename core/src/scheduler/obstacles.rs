@@ -56,6 +56,8 @@ fn detail(filter: &Filter, shape: &ShapeSpec, node: &NodeEntry, kinds: &Kinds) -
         }
         Filter::Exclusive if node.company.is_closed() => "is taken by a task that is to be alone".to_owned(),
         Filter::Exclusive => format!("has {} tasks already", node.company.tasks),
+        Filter::Pool => format!("is in pool `{}`", facts.pool),
+        Filter::Access => access(shape, facts),
         Filter::Node => {
             let wanted = shape.rules.node.as_deref().unwrap_or_default();
             format!("is not the node `{wanted}` that it is for")
@@ -79,6 +81,15 @@ fn lacking(shape: &ShapeSpec, node: &NodeEntry, kinds: &Kinds) -> String {
         parts.push("is too small even if empty".to_owned());
     }
     parts.join(", ")
+}
+
+fn access(shape: &ShapeSpec, facts: &NodeFacts) -> String {
+    let loan = facts.access.as_ref().and_then(|access| access.loan.as_ref());
+    match (loan, &shape.rules.asker) {
+        (Some(loan), _) => format!("is lent to `{loan}`"),
+        (None, Some(asker)) if !asker.requestor.is_empty() => format!("is not for `{}`", asker.requestor),
+        (None, _) => "is not for everybody".to_owned(),
+    }
 }
 
 fn platform(facts: &NodeFacts) -> String {

@@ -294,6 +294,15 @@ impl Shapes {
         self.windows.clear(id.0 as usize);
     }
 
+    /// Closes every window, and lets go of shapes that only a window kept.
+    pub(super) fn close_all_windows(&mut self, nodes: &mut Nodes) {
+        let ids: Vec<ShapeId> = self.iter().map(|(id, _)| id).collect();
+        for id in ids {
+            self.close_window(id);
+            self.drop_if_unused(id, nodes);
+        }
+    }
+
     pub(super) fn next_window_close(&self) -> Option<Time> {
         self.windows.earliest()
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
+use crate::cluster_state::Node;
 use crate::explanation::Subject;
 use crate::id::{GroupId, JobId, NodeId, Ticket};
 use crate::messages::{
@@ -14,8 +15,8 @@ use crate::settings::Settings;
 use crate::spec::{Availability, Condition, NodePatch};
 
 use super::links::{Batch, Link, Party};
-use super::workload;
 use super::world::World;
+use super::{doors, workload};
 
 /// One disturbance.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,7 +151,8 @@ impl Troublemaker {
         let Some(name) = node_name(world, node) else { return };
         let rng = &mut self.rng;
         let mut patch = NodePatch::default();
-        match rng.u8(0..6) {
+        match rng.u8(0..7) {
+            6 => patch.access = Some(doors::access(rng)),
             5 => patch.path = workload::path(rng, &name),
             4 => patch.labels = Some(workload::labels(rng)),
             0 | 1 => patch.capacity = Some(workload::capacity(rng)),
@@ -195,18 +197,19 @@ impl Troublemaker {
         if world.cluster.nodes().next().is_none() {
             self.add_node(world);
         }
-        let names: Vec<String> = world.cluster.nodes().map(|(_, node)| node.facts.name.clone()).collect();
-        for name in names {
+        let nodes: Vec<Node> = world.cluster.nodes().map(|(_, node)| node.clone()).collect();
+        for node in nodes {
             let mut capacity = crate::resources::Resources::of(workload::CPU, workload::CAPACITY_MAX);
             capacity.set(workload::MEMORY, workload::CAPACITY_MAX);
             capacity.set(workload::GPU, workload::GPUS_MAX);
-            let patch = NodePatch {
+            let mut patch = NodePatch {
                 capacity: Some(capacity),
                 condition: Some(Condition::Automated),
                 availability: Some(Availability::Active),
                 ..NodePatch::default()
             };
-            let ticket = self.ticket();
+            doors::end_loan(&node, &mut patch);
+            let (ticket, name) = (self.ticket(), node.facts.name.clone());
             tell_cluster(world, ClusterMessage::UpdateNode { ticket, name, patch: Box::new(patch) });
         }
     }

@@ -11,6 +11,7 @@ use crate::resources::Resources;
 use crate::scheduler::Startable;
 use crate::spec::{Availability, Company, Condition, GroupSpec, NodeFacts, ShapeSpec};
 
+use super::doors::asked;
 use super::nearness::{Whereabouts, is_near, whereabouts};
 use super::world::World;
 
@@ -105,7 +106,7 @@ impl World {
         let free = self.open_free();
         for Startable { group: id, roles, atomic } in self.scheduler.startable() {
             let job = self.jobs.job(id.job()).map_err(|_| Broken::new(4, "a forgotten job waits"))?;
-            let spec = &job.spec.groups[id.index()];
+            let spec = &asked(&job.spec, id);
             let starts = match atomic {
                 // Trying every way must end: where they are too many the question is left open.
                 true if !can_be_tried(&roles, free.len()) => false,

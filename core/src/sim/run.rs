@@ -16,6 +16,7 @@ use crate::scheduler::Startable;
 use crate::spec::Liveness;
 use crate::time::{Span, Time};
 
+use super::doors::asked;
 use super::endings::Endings;
 use super::faults::{Fault, Troublemaker, report_heartbeats};
 use super::links::{Batch, Link, Party};
@@ -355,7 +356,7 @@ impl Run<'_> {
     fn check_the_rest_can_never_run(&self) -> Result<(), Failure> {
         for Startable { group: id, roles, atomic } in self.world.scheduler.startable() {
             let job = self.world.jobs.job(id.job()).expect("a waiting job is kept");
-            let spec = &job.spec.groups[id.index()];
+            let spec = &asked(&job.spec, id);
             if self.world.could_ever_fit(spec, &roles, atomic) {
                 let what = format!("{id} waits on an empty cluster that has room for it");
                 return Err(self.failure(FailureKind::Liveness, what));

@@ -27,6 +27,7 @@ const ALL: [Mutation; 27] = [
     Mutation::IgnoreHops,
     Mutation::KeepOldTree,
     Mutation::MissChange,
+    Mutation::ForgetWhoAsks,
     Mutation::LoseReturnedTask,
     Mutation::RetryForever,
     Mutation::RetryEarly,

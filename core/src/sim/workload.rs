@@ -17,7 +17,7 @@ use crate::spec::{
 use crate::time::Span;
 
 use super::executor::{Behaviour, Course};
-use super::standings;
+use super::{doors, standings};
 
 pub(super) const CPU: KindId = KindId(1);
 pub(super) const MEMORY: KindId = KindId(2);
@@ -78,6 +78,7 @@ pub(super) fn capacity(rng: &mut Rng) -> Resources {
 pub(super) fn node(rng: &mut Rng, number: u64) -> NodeSpec {
     let mut node = NodeSpec::new(format!("n{number}"), capacity(rng));
     node.facts.labels = labels(rng);
+    doors::settle(rng, &mut node);
     node.facts.path = if rng.u8(0..6) == 0 { None } else { path(rng, &format!("h{number}")) };
     node
 }
@@ -192,6 +193,7 @@ pub(super) fn job(rng: &mut Rng, number: u64) -> JobSpec {
     let groups = groups.collect();
     let mut job = JobSpec { name: format!("j{number}"), groups, ..JobSpec::default() };
     standings::stand(rng, &mut job);
+    doors::confine(rng, &mut job);
     job
 }
 

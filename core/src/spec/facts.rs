@@ -1,13 +1,14 @@
 //! What is known about a node besides what it offers and whether it takes work.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::settings::Settings;
 
 use super::limits::{check_count, check_length};
-use super::{Invalid, NodePath, Problem};
+use super::{Access, Invalid, NodePath, Problem};
 
 /// The facts that rules look at. Shared by everybody who knows the node.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
@@ -24,6 +25,8 @@ pub struct NodeFacts {
     pub plugins: Vec<String>,
     /// Where it is in the network tree.
     pub path: Option<NodePath>,
+    /// Who may use it; everybody unless it is said.
+    pub access: Option<Arc<Access>>,
 }
 
 /// A node has no more plugins than this.
@@ -48,6 +51,9 @@ impl NodeFacts {
             problems.extend(text.as_ref().and_then(|text| check_length(field, text, length)));
         }
         problems.extend(self.path.as_ref().and_then(|path| check_path(path, settings)));
+        if let Some(access) = &self.access {
+            access.note_problems(length, problems);
+        }
         note_labels("labels", &self.labels, settings, problems);
         note_labels("engine_labels", &self.engine_labels, settings, problems);
         problems.extend(check_count("plugins", self.plugins.len(), PLUGINS_MAX));

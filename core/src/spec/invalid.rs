@@ -51,6 +51,8 @@ pub enum Problem {
     NeedsAtomic,
     #[error("a fact of a node, such as `node.labels.rack`")]
     NoFact,
+    #[error("at least one who may use the node; leave `access` out where everybody may")]
+    NoAccess,
     #[error("no queue of this name is known; declare it in `queues`")]
     UnknownQueue,
     #[error("no band of this name is known; declare it in `bands`")]

@@ -46,6 +46,13 @@ impl JobSpec {
         JobSpec { name: name.into(), groups: vec![group], ..JobSpec::default() }
     }
 
+    /// Lets every task run in these pools only; in any if none are given.
+    pub fn confine(&mut self, pools: &[String]) {
+        for role in self.groups.iter_mut().flat_map(|group| &mut group.roles).filter(|_| !pools.is_empty()) {
+            Arc::make_mut(&mut role.shape).rules.pools = pools.to_vec();
+        }
+    }
+
     pub fn tasks(&self) -> u64 {
         let roles = self.groups.iter().flat_map(|group| &group.roles);
         roles.map(|role| u64::from(role.max)).sum()

@@ -1,5 +1,6 @@
 //! What callers hand in: jobs and nodes, as validated values.
 
+mod access;
 mod choice;
 mod command;
 mod company;
@@ -16,6 +17,7 @@ mod rules;
 mod standing;
 mod topology;
 
+pub use access::{Access, Asker};
 pub use choice::NodeChoice;
 pub use command::{CommandSpec, OutputTo, RING_DEFAULT, RING_MAX};
 pub use company::{Company, HostPort, Protocol};

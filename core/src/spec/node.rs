@@ -1,6 +1,7 @@
 //! Nodes as callers describe them, and the three things that decide whether one takes work.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,7 @@ use crate::settings::Settings;
 
 use super::facts::{check_path, note_labels};
 use super::limits::note_amounts;
-use super::{Invalid, NodeFacts, NodePath, Problem};
+use super::{Access, Invalid, NodeFacts, NodePath, Problem};
 
 /// A node to be added.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -120,6 +121,8 @@ pub struct NodePatch {
     pub capacity: Option<Resources>,
     pub labels: Option<BTreeMap<String, String>>,
     pub path: Option<NodePath>,
+    /// Who may use it from now on; `Some(None)` is everybody.
+    pub access: Option<Option<Arc<Access>>>,
     pub condition: Option<Condition>,
     /// Why it is set broken.
     pub reason: Option<String>,
@@ -164,6 +167,9 @@ impl NodePatch {
             note_labels("labels", labels, settings, &mut problems);
         }
         problems.extend(self.path.as_ref().and_then(|path| check_path(path, settings)));
+        if let Some(access) = self.access.as_ref().and_then(Option::as_ref) {
+            access.note_problems(settings.limits.name_length, &mut problems);
+        }
         if let Some(capacity) = &self.capacity {
             note_amounts("capacity", capacity, settings, &mut problems);
         }

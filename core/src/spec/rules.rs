@@ -1,10 +1,12 @@
 //! On which nodes tasks may run, as far as it does not depend on who else runs there.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::constraint::{Constraint, Facts};
 
-use super::{Invalid, NodeFacts, Problem};
+use super::{Asker, Invalid, NodeFacts, Problem};
 
 /// What a node must be for tasks of a role. All of it must hold.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
@@ -14,8 +16,12 @@ pub struct Rules {
     pub platforms: Vec<Platform>,
     /// The node must have every one of these.
     pub plugins: Vec<String>,
+    /// The node must be in one of these pools; none at all means any.
+    pub pools: Vec<String>,
     /// The tasks run on the node of this name or not at all.
     pub node: Option<String>,
+    /// For whom they run. The Scheduler fills it in where some node is not for everybody.
+    pub asker: Option<Arc<Asker>>,
 }
 
 /// An operating system and an architecture; what is not given may be any.
@@ -36,6 +42,10 @@ pub enum Filter {
     Plugins,
     Constraints,
     Platform,
+    /// The node is in another pool.
+    Pool,
+    /// The node is not for everybody, and not for those who ask.
+    Access,
     /// A port is in use.
     Ports,
     /// There are as many replicas as there may be.
@@ -85,6 +95,17 @@ impl Rules {
         self.failures(facts).next().is_none()
     }
 
+    /// Whether the node may do at some time, whoever has borrowed it now.
+    pub fn may_allow(&self, facts: &NodeFacts) -> bool {
+        let may_come = |filter| match (filter, &facts.access) {
+            (Filter::Access, Some(access)) => {
+                access.ever_allows(self.asker.as_deref().unwrap_or(&Asker::default()))
+            }
+            _ => false,
+        };
+        self.failures(facts).all(may_come)
+    }
+
     /// Everything that rules this node out, in the order of the filters.
     pub fn failures<'a>(&'a self, facts: &'a NodeFacts) -> impl Iterator<Item = Filter> + 'a {
         let plugins = || self.plugins.iter().all(|plugin| facts.has_plugin(plugin));
@@ -92,13 +113,25 @@ impl Rules {
         let platform =
             || self.platforms.is_empty() || self.platforms.iter().any(|platform| platform.allows(facts));
         let node = || self.node.as_ref().is_none_or(|node| *node == facts.name);
+        let pool = || self.pools.is_empty() || self.pools.contains(&facts.pool);
         let verdicts = [
             (Filter::Plugins, plugins()),
             (Filter::Constraints, constraints()),
             (Filter::Platform, platform()),
+            (Filter::Pool, pool()),
+            (Filter::Access, self.may_use(facts)),
             (Filter::Node, node()),
         ];
         verdicts.into_iter().filter(|(_, holds)| !holds).map(|(filter, _)| filter)
+    }
+
+    /// Whether those for whom the tasks run may use the node.
+    pub fn may_use(&self, facts: &NodeFacts) -> bool {
+        let Some(access) = &facts.access else { return true };
+        match &self.asker {
+            Some(asker) => access.allows(asker),
+            None => access.allows(&Asker::default()),
+        }
     }
 
     pub(super) fn note_problems(&self, field: &str, name_length: u64, problems: &mut Vec<Invalid>) {
@@ -106,6 +139,7 @@ impl Rules {
             ("constraints", self.constraints.len()),
             ("platforms", self.platforms.len()),
             ("plugins", self.plugins.len()),
+            ("pools", self.pools.len()),
         ];
         for (name, count) in counts.into_iter().filter(|(_, count)| *count > RULES_MAX) {
             let problem = Problem::TooMany { limit: RULES_MAX as u64 };
@@ -114,6 +148,10 @@ impl Rules {
         for (index, plugin) in self.plugins.iter().enumerate() {
             let field = format!("{field}.plugins[{index}]");
             problems.extend(super::limits::check_length(&field, plugin, name_length));
+        }
+        for (index, pool) in self.pools.iter().enumerate() {
+            let field = format!("{field}.pools[{index}]");
+            problems.extend(super::limits::check_length(&field, pool, name_length));
         }
         if let Some(node) = &self.node {
             problems.extend(super::limits::check_length(&format!("{field}.node"), node, name_length));
@@ -176,9 +214,11 @@ mod tests {
             platforms: vec![Platform::parse("linux/arm64").expect("a platform")],
             plugins: vec!["net".into()],
             node: Some("other".into()),
+            pools: vec!["lab".into()],
+            asker: None,
         };
         let failures: Vec<Filter> = rules.failures(&facts("linux", "amd64")).collect();
-        assert_eq!(failures, [Filter::Constraints, Filter::Platform, Filter::Node]);
+        assert_eq!(failures, [Filter::Constraints, Filter::Platform, Filter::Pool, Filter::Node]);
         let missing = Rules { plugins: vec!["gone".into()], ..Rules::default() };
         assert_eq!(missing.failures(&facts("linux", "amd64")).collect::<Vec<_>>(), [Filter::Plugins]);
     }

@@ -8,7 +8,7 @@ use crate::spec::NodePatch;
 use crate::time::Time;
 
 use super::names::Names;
-use super::{jobs, nodes};
+use super::{access, jobs, nodes};
 
 const ACTIONS: [&str; 6] = ["finish", "fail", "node", "submit", "cancel", "abort"];
 /// Those that name a job.
@@ -181,6 +181,7 @@ fn read_node(cursor: Cursor<'_>, settings: &mut Settings, names: &Names) -> Opti
             capacity: capacity.and_then(|cursor| nodes::read_capacity(cursor, &mut settings.kinds)),
             labels: fields.get("labels").and_then(nodes::read_labels),
             path: fields.get("path").and_then(nodes::read_path),
+            access: fields.get("access").and_then(access::read),
             condition: fields.get("condition").and_then(nodes::read_condition),
             reason: fields.get("reason").and_then(|cursor| cursor.text()).map(str::to_owned),
             availability: fields.get("availability").and_then(nodes::read_availability),

@@ -18,8 +18,6 @@ use super::names::Names;
 use super::nodes::read_names;
 use super::retries;
 
-const JOB_LATER: [Later; 1] = [Later::Text("pool", "any")];
-
 const GROUP_LATER: [Later; 2] = [Later::Zero("freeze"), Later::Text("on_unsatisfiable", "wait")];
 
 const ROLE_LATER: [Later; 4] = [
@@ -71,15 +69,25 @@ pub(super) fn read_job(
         let (requestor, job_set) = (text("requestor").into(), text("job_set"));
         let standing = read_standing(fields);
         let submitted = read_submitted(fields, latest, moment);
-        let groups = read_groups(fields, settings);
-        fields.later(&JOB_LATER);
-        let spec =
+        let (groups, pools) = (read_groups(fields, settings), read_pools(fields));
+        let mut spec =
             JobSpec { name: name?.to_owned(), requestor, job_set, standing: standing?, groups: groups? };
+        spec.confine(&pools?);
         for invalid in spec.problems(settings) {
             fields.log().note_invalid(fields.path(), invalid);
         }
         Some(ScenarioJob { spec, submitted })
     })?
+}
+
+/// The pools in which the job may run: one name, several, or `any`.
+fn read_pools(fields: &Fields<'_>) -> Option<Vec<String>> {
+    let Some(cursor) = fields.get("pool") else { return Some(Vec::new()) };
+    match cursor.value() {
+        Value::Text(text) if text == "any" => Some(Vec::new()),
+        Value::Text(_) => cursor.name().map(|name| vec![name.to_owned()]),
+        _ => read_each(cursor, |item| item.name().map(str::to_owned)),
+    }
 }
 
 /// Where the job queues and how urgent it is.
@@ -273,7 +281,13 @@ fn read_rules(fields: &Fields<'_>) -> Option<Rules> {
     let plugins = fields.get("plugins").map_or(Some(Vec::new()), read_names);
     let node = fields.get("node").map(|cursor| cursor.name().map(str::to_owned));
     let node = node.map_or(Some(None), |name| name.map(Some));
-    Some(Rules { constraints: constraints?, platforms: platforms?, plugins: plugins?, node: node? })
+    Some(Rules {
+        constraints: constraints?,
+        platforms: platforms?,
+        plugins: plugins?,
+        node: node?,
+        ..Rules::default()
+    })
 }
 
 /// The smallest and the largest number of tasks. One given number stands for both, except that

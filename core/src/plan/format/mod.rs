@@ -3,6 +3,7 @@
 //! Reading takes two steps because this crate opens no files: [`config_of`] says which
 //! configuration the file builds on, the caller finds it, [`read`] does the rest.
 
+mod access;
 mod command;
 mod events;
 mod failures;

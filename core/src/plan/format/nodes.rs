@@ -7,10 +7,11 @@ use crate::resources::{Kinds, Resources};
 use crate::settings::{Settings, declare_kind};
 use crate::spec::{Availability, Condition, Liveness, NodeFacts, NodePath, NodeSpec, Problem};
 
+use super::access;
 use super::names::Names;
 
 /// Fields of a node on which nothing acts yet.
-pub(super) const LATER: [Later; 2] = [Later::Empty("reserved"), Later::Empty("access")];
+pub(super) const LATER: [Later; 1] = [Later::Empty("reserved")];
 
 /// Fields of a node that cannot be changed yet while it is there.
 pub(super) const LATER_CHANGES: [Later; 5] = [
@@ -85,6 +86,7 @@ fn read_facts(fields: &Fields<'_>, facts: &mut NodeFacts) {
     (facts.os, facts.arch) = (text("os"), text("arch"));
     (facts.role, facts.ip) = (text("role"), text("ip"));
     facts.path = fields.get("path").and_then(read_path);
+    facts.access = fields.get("access").and_then(access::read).flatten();
     facts.plugins = fields.get("plugins").and_then(read_names).unwrap_or_default();
 }
 
