@@ -6,7 +6,7 @@ use super::run::run;
 
 const SEEDS_MAX: u64 = 1_500;
 
-const ALL: [Mutation; 27] = [
+const ALL: &[Mutation] = &[
     Mutation::DropRelease,
     Mutation::SkipVersionCheck,
     Mutation::ChargeTwice,
@@ -43,7 +43,8 @@ fn every_broken_rule_is_found_within_a_bounded_number_of_seeds() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let found: Vec<(Mutation, Option<u64>)> = ALL
-        .into_iter()
+        .iter()
+        .copied()
         .map(|mutation| (mutation, with(mutation, || (0..SEEDS_MAX).find(|seed| run(*seed).is_err()))))
         .collect();
     std::panic::set_hook(hook);
