@@ -77,6 +77,15 @@ impl Snapshot {
         codec::decode(bytes)
     }
 
+    /// The machines that decide, each found whole, for whoever wants to look into them. What was on its
+    /// way to one is not in it.
+    pub fn inspect(&self) -> Result<Machines, SnapshotError> {
+        let SeatedMachines { jobs, scheduler, cluster, runner, rebalancer } = self.machines()?;
+        let (jobs, scheduler, cluster) = (jobs.machine, scheduler.machine, cluster.machine);
+        let (runner, rebalancer) = (runner.machine, rebalancer.machine);
+        Ok(Machines { jobs, scheduler, cluster, runner, rebalancer })
+    }
+
     /// The machines, each found whole.
     pub(crate) fn machines(&self) -> Result<SeatedMachines, SnapshotError> {
         Ok(SeatedMachines {
