@@ -2,16 +2,19 @@
 //! order of events; every answer is copied out, so no lock outlives a call.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use dashmap::DashMap;
 use plimsoll_core::breakdown::Breakdown;
+use plimsoll_core::cluster_state::ClusterState;
 use plimsoll_core::id::{Attempt, GroupId, JobId, NodeId};
 use plimsoll_core::job_state::{Job, JobState};
 use plimsoll_core::messages::{JobEvent, NodeEvent, Refusal};
 use plimsoll_core::outcome::TaskState;
 use plimsoll_core::roll_up::TaskResult;
+use plimsoll_core::scheduler::Scheduler;
+use plimsoll_core::share_report::{ShareBook, ShareNews, ShareStatus};
 use plimsoll_core::spec::JobSpec;
 use plimsoll_core::time::Time;
 use rustc_hash::FxBuildHasher;
@@ -69,6 +72,7 @@ pub struct Board {
     names: DashMap<Arc<str>, NodeId>,
     waiters: DashMap<JobId, Vec<oneshot::Sender<JobStatus>>, FxBuildHasher>,
     last_job: AtomicU64,
+    shares: Mutex<ShareBook>,
     closed: AtomicBool,
 }
 
@@ -141,6 +145,15 @@ impl Board {
             self.jobs.iter().map(|entry| (*entry.key(), entry.value().clone())).collect();
         jobs.sort_unstable_by_key(|(id, _)| *id);
         jobs
+    }
+
+    /// How classes and queues stand against what they should have; nothing where there are none.
+    pub fn shares(&self) -> Vec<ShareStatus> {
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner).report()
+    }
+
+    pub(crate) fn note_shares(&self, news: &ShareNews) {
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner).apply(news);
     }
 
     pub(crate) fn spec(&self, id: JobId) -> Option<Arc<JobSpec>> {
@@ -286,7 +299,8 @@ impl Board {
     }
 
     /// Fills an empty board from restored machines.
-    pub(crate) fn fill(&self, jobs: &JobState, cluster: &plimsoll_core::cluster_state::ClusterState) {
+    pub(crate) fn fill(&self, jobs: &JobState, cluster: &ClusterState, scheduler: &Scheduler) {
+        self.note_shares(&scheduler.share_news());
         for (id, node) in cluster.nodes() {
             let name: Arc<str> = node.facts.name.as_str().into();
             let breakdown = node.breakdown.clone();

@@ -65,7 +65,7 @@ pub(crate) fn wire(
     let board = Arc::new(Board::default());
     let restored = machines.is_some();
     let machines = machines.unwrap_or_else(|| SeatedMachines::new(&settings));
-    board.fill(&machines.jobs.machine, &machines.cluster.machine);
+    board.fill(&machines.jobs.machine, &machines.cluster.machine, &machines.scheduler.machine);
     let assignments = Arc::new(AssignmentQueue::default());
     if common.decide_only {
         stop_what_ran(&machines.jobs.machine, &board, &assignments);

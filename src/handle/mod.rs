@@ -13,6 +13,7 @@ use plimsoll_core::document::{Fault, FaultKind, Faults};
 use plimsoll_core::id::{JobId, TaskId};
 use plimsoll_core::messages::{Answer, Refusal, TaskHistory};
 use plimsoll_core::settings::{RawSettings, Settings};
+use plimsoll_core::share_report::ShareStatus;
 use plimsoll_core::time::Time;
 use tokio::sync::oneshot;
 
@@ -93,6 +94,20 @@ impl Handle {
     /// how many events it missed.
     pub fn events(&self) -> Result<Subscription, RequestError> {
         self.port.subscribe(EVENT_BATCHES).map_err(|error| self.push_error(&error))
+    }
+
+    /// How classes and queues stand against what they should have, without asking anybody; nothing where
+    /// there are none.
+    pub fn shares(&self) -> Vec<ShareStatus> {
+        self.port.board().shares()
+    }
+
+    /// The jobs of a set that are kept, oldest first.
+    pub async fn job_set(&self, set: &str) -> Result<Vec<JobId>, RequestError> {
+        match self.ask(|reply| Command::ListSet(set.to_owned(), reply)).await? {
+            Answer::Jobs(jobs) => Ok(jobs),
+            other => unreachable!("a set is listed or refused, not {other:?}"),
+        }
     }
 
     /// The runtime's own clock, in which events are stamped.

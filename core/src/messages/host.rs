@@ -10,6 +10,7 @@ use crate::explanation::{Explanation, NodeExplanation};
 use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::{Outcome, TaskState};
 use crate::roll_up::TaskResult;
+use crate::share_report::ShareNews;
 use crate::spec::{JobSpec, ShapeSpec};
 use crate::time::Time;
 
@@ -37,6 +38,8 @@ pub enum HostMessage {
     },
     Job(JobEvent),
     Node(NodeEvent),
+    /// Shares that changed in a turn of the Scheduler.
+    Shares(Box<ShareNews>),
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -47,6 +47,7 @@ mod realms;
 mod row;
 mod scopes;
 mod shapes;
+mod share_news;
 mod shares;
 mod spread;
 mod standings;
@@ -81,6 +82,7 @@ use nodes::Nodes;
 use plan::Turn;
 use questions::Question;
 use shapes::Shapes;
+use share_news::Told;
 use shares::Shares;
 
 /// Run times are remembered for at most this many keys.
@@ -108,6 +110,7 @@ pub struct Scheduler {
     limits: Limits,
     /// Whether there are limits at all.
     limited: bool,
+    told: Told,
     durations: Durations,
     /// Some node is not for everybody, so tasks are told apart by who asks for them.
     nodes_mind: bool,
@@ -122,6 +125,7 @@ impl Scheduler {
     pub fn new(settings: Arc<Settings>) -> Scheduler {
         let (width, choice, faulty) = (settings.kinds.len(), settings.placement, settings.faulty);
         Scheduler {
+            told: Told::new(&Shares::new(&settings.shares)),
             shares: Shares::new(&settings.shares),
             grants: None,
             limits: Limits::default(),
@@ -145,6 +149,11 @@ impl Scheduler {
         }
     }
 
+    /// The settings it works with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     /// Whether the last turn ended before everything was looked at.
     fn has_more_to_plan(&self) -> bool {
         !self.unserved.is_empty() || self.shapes.any_open()
@@ -165,6 +174,7 @@ impl Scheduler {
 
     fn node_news(&mut self, news: NodeNews, turn: &mut Turn, out: &mut Outbox) {
         let NodeNews { node, view } = news;
+        turn.capacity_changed = true;
         match view {
             None => {
                 for slot in self.nodes.remove(node, &self.live) {
@@ -177,7 +187,6 @@ impl Scheduler {
                 self.vacate(node, out);
                 self.relieve(node, out);
                 turn.touch(node);
-                turn.capacity_changed = true;
             }
         }
     }
@@ -204,9 +213,11 @@ impl Scheduler {
         if widened {
             self.rebuild();
         }
+        let was_plain = self.shares.is_plain();
         if shared_otherwise {
             self.share_anew(now);
         }
+        self.told.anew |= (widened || shared_otherwise) && !(was_plain && self.shares.is_plain());
     }
 
     fn handle(&mut self, now: Time, message: SchedulerMessage, turn: &mut Turn, out: &mut Outbox) {
@@ -272,6 +283,7 @@ impl Machine for Scheduler {
         self.close_due_windows(now);
         self.release_by_time(now);
         self.plan(&mut turn);
+        self.tell_shares(&turn, out);
         if let Some(plan) = turn.take_plan(&mut self.last_plan) {
             out.cluster.push(ClusterMessage::Commit(plan));
         }
@@ -305,6 +317,7 @@ impl Machine for Scheduler {
         self.shares.rebuild(&self.settings.shares);
         self.shapes.rebuild(width, self.shares.leaves.len(), &self.jobs);
         self.count_all_waiting();
+        self.shares.take_changed();
     }
 
     fn check(&self) -> Result<(), Broken> {

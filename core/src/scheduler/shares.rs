@@ -3,6 +3,7 @@
 //! decided in `pick`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,9 @@ pub(super) struct QueueShare {
     /// Its place in the settings.
     pub(super) queue: Option<u32>,
     pub(super) account: Account,
+    /// Something about it has changed in this turn.
+    #[serde(skip)]
+    changed: bool,
 }
 
 /// What waits in one queue at one level of strict bands.
@@ -48,6 +52,7 @@ pub(super) struct LeafShare {
 pub(super) struct ClassWaiting {
     /// Leaves in which something waits.
     pub(super) active: BTreeSet<LeafId>,
+    tasks: u64,
     pub(super) slots: u64,
     pub(super) cost: u128,
     pub(super) amounts: Sums,
@@ -67,6 +72,13 @@ pub(super) struct Shares {
     waiting: Vec<Vec<ClassWaiting>>,
     #[serde(skip)]
     memo: RequestorMemo,
+    #[serde(skip)]
+    pub(super) class_names: Vec<Arc<str>>,
+    #[serde(skip)]
+    queue_names: Vec<Arc<str>>,
+    /// Queue shares that changed in this turn.
+    #[serde(skip)]
+    changed: Vec<u32>,
     /// Nobody is compared with anybody: there is one leaf and no books are kept.
     plain: bool,
 }
@@ -99,6 +111,32 @@ impl Shares {
             }
         }
         self.memo = RequestorMemo::default();
+        self.class_names = match &settings.classes {
+            Some(classes) => {
+                classes.percents.classes().iter().map(|class| class.name.as_str().into()).collect()
+            }
+            None => vec!["".into()],
+        };
+        self.queue_names = settings.queues.iter().map(|queue| queue.name.as_str().into()).collect();
+    }
+
+    pub(super) fn queue_name(&self, queue: u32) -> Arc<str> {
+        Arc::clone(&self.queue_names[queue as usize])
+    }
+
+    fn note_change(&mut self, queue: u32) {
+        if !std::mem::replace(&mut self.queues[queue as usize].changed, true) {
+            self.changed.push(queue);
+        }
+    }
+
+    /// Queue shares that changed since this was asked last.
+    pub(super) fn take_changed(&mut self) -> Vec<u32> {
+        let changed = std::mem::take(&mut self.changed);
+        for queue in &changed {
+            self.queues[*queue as usize].changed = false;
+        }
+        changed
     }
 
     /// Whether no books are kept, because nobody would look at them.
@@ -146,7 +184,7 @@ impl Shares {
         let share = *self.queue_of.entry((class, queue)).or_insert_with(|| {
             let weight = queue.map_or(Weight::ONE, |queue| settings.queues[queue as usize].weight);
             let account = Account { clock: RunClock::new(weight), ..Account::default() };
-            self.queues.push(QueueShare { class, queue, account });
+            self.queues.push(QueueShare { class, queue, account, changed: false });
             self.queues.len() as u32 - 1
         });
         let mut is_new = false;
@@ -200,6 +238,9 @@ impl Shares {
             false => (class.slots, class.cost) = (class.slots - slots, class.cost - cost),
         }
         class.amounts.add(request, heads);
+        class.tasks = class.tasks.checked_add_signed(tasks).expect("what is taken off was counted");
+        let queue = leaf.queue;
+        self.note_change(queue);
     }
 
     /// Work comes to a leaf. A share that had none has no claim on the time in which it wanted nothing.
@@ -240,6 +281,7 @@ impl Shares {
         let half_time = settings.shares.half_time;
         self.classes[usize::from(class)].change(change, half_time);
         self.queues[queue as usize].account.change(change, half_time);
+        self.note_change(queue);
     }
 
     /// A queue over all classes in which it has a share.
@@ -255,6 +297,17 @@ impl Shares {
     /// Whether anything waits in a class, at any level.
     pub(super) fn class_waits(&self, class: usize) -> bool {
         self.waiting.iter().any(|level| !level[class].active.is_empty())
+    }
+
+    /// Tasks that wait in a class, and in a queue share, at any level.
+    pub(super) fn class_tasks(&self, class: usize) -> u64 {
+        self.waiting.iter().map(|level| level[class].tasks).sum()
+    }
+
+    pub(super) fn queue_tasks(&self, queue: u32) -> u64 {
+        let levels = 0..self.waiting.len() as u16;
+        let leaves = levels.filter_map(|level| self.leaf_of.get(&(level, queue)));
+        leaves.map(|leaf| self.leaf(*leaf).waiting).sum()
     }
 
     /// Whether anything waits in a queue share, at any level.

@@ -10,6 +10,7 @@ mod links;
 mod nearness;
 mod oracle;
 mod run;
+mod share_check;
 mod standings;
 #[cfg(test)]
 mod teeth;

@@ -28,6 +28,7 @@ impl World {
             overdue.is_none(),
             "{overdue:?} is beyond its deadline and nobody does anything about it"
         );
+        self.check_shares()?;
         self.check_nothing_could_start()
     }
 

@@ -15,6 +15,7 @@ use crate::rebalancer::Rebalancer;
 use crate::resources::Resources;
 use crate::scheduler::Scheduler;
 use crate::settings::Settings;
+use crate::share_report::ShareBook;
 use crate::spec::{Condition, Liveness};
 use crate::task_runner::TaskRunner;
 use crate::time::Time;
@@ -45,6 +46,8 @@ pub struct World {
     /// The outbox of the last turn, kept only for those who asked for it.
     last_outbox: Option<Outbox>,
     history: History,
+    /// What the host was told of the shares.
+    pub(super) shares: ShareBook,
 }
 
 /// One machine's turn: take the batches in, check the promises, pass on what it said.
@@ -80,6 +83,7 @@ impl World {
             host: Vec::new(),
             last_outbox: None,
             history: History::new(settings.faulty),
+            shares: ShareBook::default(),
         }
     }
 
@@ -279,6 +283,7 @@ impl World {
             match &message {
                 HostMessage::Node(NodeEvent::Added { node, session, .. }) => self.add_agent(*node, *session),
                 HostMessage::Node(NodeEvent::Removed { node, .. }) => self.remove_agent(*node),
+                HostMessage::Shares(news) => self.shares.apply(news),
                 _ => {}
             }
             self.host.push(message);
