@@ -62,7 +62,7 @@ fn the_settings_table_of_the_readme_is_true() {
     assert_eq!(names, known);
     let defaults = serde_json::to_value(RawSettings::from(&Settings::default())).expect("settings are data");
     for (row, (name, meaning)) in rows.iter().zip(bounds::DESCRIPTIONS) {
-        assert_eq!(row[4], meaning, "{name}");
+        assert_eq!(row[4], *meaning, "{name}");
         let default = name.split('.').fold(&defaults, |section, part| &section[part]);
         let shown = row[2].replace(',', "");
         match default.as_f64() {

@@ -34,6 +34,12 @@ pub enum Mutation {
     BreakInSilence,
     /// The Scheduler leaves running what runs on a drained node.
     KeepDrained,
+    /// ClusterState lets work onto a node that somebody has for himself.
+    ShareReserved,
+    /// ClusterState does not tell the Scheduler that a node was given back.
+    ReturnInSilence,
+    /// ClusterState does not note in the usage history how far attempts have come.
+    MissProgress,
     /// The Scheduler takes flagged nodes like any other.
     TrustFlagged,
     /// The Scheduler forgets some of the failures it hears of.

@@ -26,6 +26,8 @@ impl ClusterState {
                 on_nodes += 1;
             }
             promise!(1, used == node.used, "{id} holds {used:?} but its ledger says {:?}", node.used);
+            let reserved = node.reservation.is_some();
+            promise!(3, !reserved || node.tasks() == 0, "{id} is reserved but work runs there");
             promise!(1, phases == node.phases, "{id} counts its phases wrongly");
         }
         promise!(1, on_nodes == self.live().count(), "a live attempt is on no node");

@@ -51,6 +51,7 @@ impl ClusterState {
         node.company.join(&shape);
         node.phases[Phase::Scheduled as usize] += 1;
         self.on_node.push(&mut node.attempts, attempt.slot.0);
+        self.note_usage(id);
         let phase = Phase::Scheduled;
         self.live[index] =
             Some(LiveAttempt { attempt, node: id, phase, stop: None, withdrawn: false, shape });
@@ -64,6 +65,7 @@ impl ClusterState {
         node.company.leave(&live.shape);
         node.phases[live.phase as usize] -= 1;
         self.on_node.remove(&mut node.attempts, slot.0);
+        self.note_usage(live.node);
         live
     }
 
@@ -126,6 +128,7 @@ impl ClusterState {
         let node = self.node_mut(id).expect("a node outlives its attempts");
         node.phases[before as usize] -= 1;
         node.phases[phase as usize] += 1;
+        self.note_progress(id);
         out.job_progress(attempt, phase);
     }
 

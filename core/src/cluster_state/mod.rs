@@ -11,6 +11,8 @@ mod ledger;
 mod liveness;
 mod node;
 mod pending;
+mod reservation;
+mod usage_history;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,6 +30,7 @@ use crate::time::Time;
 
 pub use ledger::LiveAttempt;
 pub use node::{Node, Usage};
+pub use reservation::{Reservation, ReservationStage};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClusterState {
@@ -42,16 +45,21 @@ pub struct ClusterState {
     /// Cancelled groups with live attempts, and how many.
     withdrawing: BTreeMap<GroupId, u32>,
     pending: pending::PendingNodes,
+    usage_history: usage_history::UsageHistory,
     /// The last eligibility version given out; versions are unique across nodes.
     last_version: u64,
     last_sweep: u64,
     /// Nodes ever added; an agent's sessions begin with its node's number, shifted.
     last_incarnation: u64,
+    last_reservation: u64,
     #[serde(skip)]
     down_deadlines: Deadlines,
     /// When nodes that broke down are tried again.
     #[serde(skip)]
     probes: Deadlines,
+    /// When preparations for people must be over.
+    #[serde(skip)]
+    preparations: Deadlines,
 }
 
 impl ClusterState {
@@ -65,11 +73,14 @@ impl ClusterState {
             on_node: Links::default(),
             withdrawing: BTreeMap::new(),
             pending: pending::PendingNodes::default(),
+            usage_history: usage_history::UsageHistory::default(),
             last_version: 0,
             last_sweep: 0,
             last_incarnation: 0,
+            last_reservation: 0,
             down_deadlines: Deadlines::default(),
             probes: Deadlines::default(),
+            preparations: Deadlines::default(),
         }
     }
 
@@ -123,6 +134,7 @@ impl ClusterState {
         node.session = session;
         self.down_deadlines.set(id.index(), node.down_at);
         self.nodes[id.index()] = Some(node);
+        self.begin_usage(now, id);
         self.announce(id, out);
         out.reply(ticket, Answer::Node(id));
     }
@@ -155,10 +167,12 @@ impl ClusterState {
         };
         self.release_all_on(id, Outcome::Lost, out);
         self.nodes[id.index()] = None;
+        self.forget_usage(id);
         self.vacant.push(id);
         self.pending.forget(id);
         self.down_deadlines.clear(id.index());
         self.probes.clear(id.index());
+        self.preparations.clear(id.index());
         out.runner.push(RunnerMessage::NodeGone(id));
         out.node_news(NodeNews { node: id, view: None });
         out.node_event(NodeEvent::Removed { node: id, name });
@@ -174,6 +188,7 @@ impl ClusterState {
         let view = node.view();
         out.node_news(NodeNews { node: id, view: Some(view) });
         self.pending.touch(id);
+        self.note_usage(id);
     }
 
     fn handle(&mut self, now: Time, message: ClusterMessage, out: &mut Outbox) {
@@ -186,6 +201,11 @@ impl ClusterState {
             ClusterMessage::Heartbeat { ticket, name, heard } => {
                 self.heartbeat(now, ticket, name, heard, out)
             }
+            ClusterMessage::Reserve { ticket, name, wish } => self.reserve(now, ticket, name, *wish, out),
+            ClusterMessage::Return { ticket, name } => self.give_back(now, ticket, name, out),
+            ClusterMessage::Prepared { node, reservation, how } => {
+                self.prepared(now, node, reservation, how, out);
+            }
             ClusterMessage::HeartbeatLost(node) => self.heartbeat_lost(now, node, out),
             ClusterMessage::Unresponsive(node) => {
                 // A node that is silent already has been reported as such by somebody who knows better.
@@ -197,10 +217,19 @@ impl ClusterState {
             ClusterMessage::NodeDown(node) => self.node_down(now, node, out),
             ClusterMessage::HeartbeatBack(node) => self.heartbeat_back(node, out),
             ClusterMessage::Swept { node, sweep } => self.swept(node, sweep, out),
-            ClusterMessage::Settings(settings) => self.settings = settings,
+            ClusterMessage::AskUsage { ticket, of, since } => self.tell_usage(now, ticket, of, since, out),
+            ClusterMessage::Settings(settings) => {
+                let kept_before = self.keeps_usage();
+                self.settings = settings;
+                self.change_retention(now, kept_before);
+            }
             ClusterMessage::LookAgain => {
                 let nodes: Vec<NodeId> = self.nodes().map(|(id, _)| id).collect();
-                nodes.into_iter().for_each(|id| self.pending.touch(id));
+                for id in nodes {
+                    self.pending.touch(id);
+                    // Whoever prepared it is gone with the runtime of before.
+                    self.ask_to_prepare(id, out);
+                }
             }
             ClusterMessage::Commit(plan) => self.commit(plan, out),
             ClusterMessage::Withdraw(withdrawals) => {
@@ -213,7 +242,10 @@ impl ClusterState {
                     self.stop(order, out);
                 }
             }
-            ClusterMessage::Seen { sequence } => self.pending.seen(sequence),
+            ClusterMessage::Seen { sequence } => {
+                self.pending.seen(sequence);
+                self.note_seen(sequence);
+            }
             ClusterMessage::Ended(reports) => {
                 for report in reports {
                     self.ended(now, report, out);
@@ -238,22 +270,29 @@ impl Machine for ClusterState {
         while let Some(index) = self.probes.pop_due(now) {
             self.probe(NodeId(index as u32), out);
         }
+        while let Some(index) = self.preparations.pop_due(now) {
+            self.preparation_late(NodeId(index as u32), out);
+        }
         for message in batch {
             self.handle(now, message, out);
         }
         self.report_pending(out);
+        self.record_usage(now);
     }
 
     fn wake_at(&self) -> Option<Time> {
-        [self.down_deadlines.earliest(), self.probes.earliest()].into_iter().flatten().min()
+        let deadlines = [&self.down_deadlines, &self.probes, &self.preparations];
+        deadlines.into_iter().filter_map(Deadlines::earliest).min()
     }
 
     fn rebuild(&mut self) {
         (self.down_deadlines, self.probes) = (Deadlines::default(), Deadlines::default());
+        self.preparations = Deadlines::default();
         for (index, node) in self.nodes.iter().enumerate() {
             let down_at = node.as_ref().map_or(Time::NEVER, |node| node.down_at);
             self.down_deadlines.set(index, down_at);
             self.probes.set(index, node.as_ref().map_or(Time::NEVER, Node::probe_at));
+            self.preparations.set(index, node.as_ref().map_or(Time::NEVER, Node::preparation_due));
         }
     }
 

@@ -7,12 +7,15 @@ use serde::{Deserialize, Serialize};
 use crate::breakdown::{Breakdown, Culprit};
 use crate::collections::Chain;
 use crate::messages::NodeView;
+use crate::mutation::{self, Mutation};
 use crate::outcome::Phase;
 use crate::resources::Resources;
 use crate::spec::{
     Availability, Company, Condition, Liveness, NodeFacts, NodePatch, NodeSpec, NodeState, ShapeSpec,
 };
 use crate::time::Time;
+
+use super::reservation::Reservation;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Node {
@@ -37,6 +40,8 @@ pub struct Node {
     pub breakdown: Option<Arc<Breakdown>>,
     /// Whose tasks failed here since one succeeded, each once.
     pub(super) failed_in_a_row: Vec<Culprit>,
+    /// Who has the node for himself.
+    pub reservation: Option<Box<Reservation>>,
     pub(super) attempts: Chain,
     /// Live attempts by phase.
     pub(super) phases: [u32; Phase::COUNT],
@@ -52,6 +57,26 @@ pub enum Usage {
     Running,
     /// It has room that the Scheduler has not looked at yet.
     Pending,
+}
+
+impl Usage {
+    pub const ALL: [Usage; 6] =
+        [Usage::Idle, Usage::Scheduled, Usage::Waiting, Usage::Installing, Usage::Running, Usage::Pending];
+
+    /// By the phase of the furthest attempt.
+    const OF_PHASE: [Usage; Phase::COUNT] =
+        [Usage::Scheduled, Usage::Waiting, Usage::Installing, Usage::Running];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Usage::Idle => "idle",
+            Usage::Scheduled => "scheduled",
+            Usage::Waiting => "waiting",
+            Usage::Installing => "installing",
+            Usage::Running => "running",
+            Usage::Pending => "pending",
+        }
+    }
 }
 
 impl Node {
@@ -71,6 +96,7 @@ impl Node {
             sweep: None,
             breakdown: None,
             failed_in_a_row: Vec::new(),
+            reservation: None,
             attempts: Chain::default(),
             phases: [0; Phase::COUNT],
         }
@@ -83,7 +109,11 @@ impl Node {
 
     pub fn state(&self) -> NodeState {
         let Node { condition, availability, liveness, .. } = *self;
-        NodeState { condition, availability, liveness, reserved: false }
+        NodeState { condition, availability, liveness, reserved: self.is_reserved() }
+    }
+
+    fn is_reserved(&self) -> bool {
+        self.reservation.is_some() && !mutation::active(Mutation::ShareReserved)
     }
 
     /// Capacity minus what is held; negative where the node is in deficit.
@@ -149,13 +179,17 @@ impl Node {
         }
     }
 
+    /// As people know it: a broken node is idle whatever is left on it, and of what is there the furthest
+    /// speaks.
     pub(super) fn usage(&self, pending: bool) -> Usage {
+        if self.condition == Condition::Broken {
+            return Usage::Idle;
+        }
         let furthest = self.phases.iter().rposition(|count| *count > 0);
-        match furthest {
-            Some(phase) if phase == Phase::Running as usize => Usage::Running,
-            Some(phase) if phase == Phase::Installing as usize => Usage::Installing,
-            Some(phase) if phase == Phase::Waiting as usize => Usage::Waiting,
-            Some(_) => Usage::Scheduled,
+        let working = furthest.map(|phase| Usage::OF_PHASE[phase]);
+        let reserved = self.reservation.as_ref().map(|reservation| reservation.stage.usage());
+        match working.max(reserved) {
+            Some(usage) => usage,
             None if pending && self.takes_work() => Usage::Pending,
             None => Usage::Idle,
         }

@@ -37,6 +37,14 @@ impl PendingNodes {
         self.last_release.get(node.index()).is_some_and(|last| *last > self.seen)
     }
 
+    /// Nodes that are pending, by the sequence under which they were reported.
+    pub(super) fn unseen(&self) -> Vec<(u64, NodeId)> {
+        let all = self.last_release.iter().enumerate().filter(|(_, sequence)| **sequence > self.seen);
+        let mut unseen: Vec<_> = all.map(|(index, sequence)| (*sequence, NodeId(index as u32))).collect();
+        unseen.sort_unstable();
+        unseen
+    }
+
     pub(super) fn seen(&mut self, sequence: u64) {
         self.seen = self.seen.max(sequence);
     }
@@ -62,7 +70,13 @@ impl ClusterState {
         for node in &nodes {
             last_release[node.index()] = sequence;
         }
+        self.note_pending(sequence, &nodes);
         out.scheduler.push(SchedulerMessage::Pending { sequence, nodes });
+    }
+
+    /// Whether the node has room that the Scheduler has not looked at.
+    pub fn is_pending(&self, id: NodeId) -> bool {
+        self.pending.is_pending(id)
     }
 
     /// Whether the Scheduler has looked at everything that was reported to it.

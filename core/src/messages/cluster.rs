@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Attempt, GroupId, NodeId, Ticket};
 use crate::outcome::{Exit, Phase, StopCause};
 use crate::settings::Settings;
-use crate::spec::{NodePatch, NodeSpec, ShapeSpec};
-use crate::time::Span;
+use crate::spec::{NodePatch, NodeSpec, ReservationSpec, ShapeSpec};
+use crate::time::{Span, Time};
+
+use super::usage::UsageOf;
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum ClusterMessage {
@@ -31,6 +33,29 @@ pub enum ClusterMessage {
         ticket: Ticket,
         name: String,
         heard: bool,
+    },
+    /// From the host: somebody wants this node for himself.
+    Reserve {
+        ticket: Ticket,
+        name: String,
+        wish: Box<ReservationSpec>,
+    },
+    /// From the host: whoever has the node for himself gives it back.
+    Return {
+        ticket: Ticket,
+        name: String,
+    },
+    /// From the host: how was time spent, since the beginning or this moment?
+    AskUsage {
+        ticket: Ticket,
+        of: UsageOf,
+        since: Option<Time>,
+    },
+    /// From the host: how far the preparations for a reservation are.
+    Prepared {
+        node: NodeId,
+        reservation: u64,
+        how: Preparation,
     },
     /// From whoever watches the agents: this one has been silent for too long.
     HeartbeatLost(NodeId),
@@ -59,6 +84,15 @@ pub enum ClusterMessage {
         node: NodeId,
         sweep: u64,
     },
+}
+
+/// How far the preparations for a reservation are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Preparation {
+    Begun,
+    Done,
+    /// They failed, or were told to end and did.
+    Failed,
 }
 
 /// What the Scheduler decided in one turn.

@@ -6,13 +6,16 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::breakdown::Breakdown;
+use crate::cluster_state::ReservationStage;
 use crate::explanation::{Explanation, NodeExplanation};
 use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::{Outcome, TaskState};
 use crate::roll_up::TaskResult;
 use crate::share_report::ShareNews;
-use crate::spec::{JobSpec, ShapeSpec};
+use crate::spec::{Condition, JobSpec, ShapeSpec};
 use crate::time::Time;
+
+use super::usage::UsageAnswer;
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum HostMessage {
@@ -54,6 +57,7 @@ pub enum Answer {
     Jobs(Vec<JobId>),
     /// How one node stands, for each role that was asked about.
     ExplainedOn(Vec<NodeExplanation>),
+    Usage(Box<UsageAnswer>),
     Refused(Refusal),
 }
 
@@ -113,6 +117,16 @@ pub enum Refusal {
     UnknownNode(String),
     #[error("a node named `{0}` is there already")]
     NodeExists(String),
+    #[error("node `{node}` is {}, and only manual nodes can be reserved", .condition.name())]
+    NotManual { node: String, condition: Condition },
+    #[error("node `{node}` is reserved by `{who}`")]
+    NodeReserved { node: String, who: String },
+    #[error("node `{node}` still has {tasks} tasks")]
+    NodeBusy { node: String, tasks: u32 },
+    #[error("node `{node}` {why}")]
+    NodeClosed { node: String, why: String },
+    #[error("nobody has reserved node `{0}`")]
+    NotReserved(String),
     #[error("there are {limit} nodes already, the limit `limits.nodes`")]
     TooManyNodes { limit: u64 },
 }
@@ -148,6 +162,16 @@ pub enum JobEvent {
     Expired { job: JobId },
 }
 
+/// Why a reservation is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Returned {
+    ByHand,
+    /// The node could not be prepared.
+    NotPrepared,
+    /// The preparations took too long.
+    TooLate,
+}
+
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum NodeEvent {
@@ -179,6 +203,28 @@ pub enum NodeEvent {
     Broken {
         node: NodeId,
         breakdown: Arc<Breakdown>,
+    },
+    /// Somebody has the node for himself, and has come so far with it.
+    Reserved {
+        node: NodeId,
+        who: Arc<str>,
+        stage: ReservationStage,
+    },
+    /// Nobody has the node for himself any more.
+    Returned {
+        node: NodeId,
+        why: Returned,
+    },
+    /// The node is to be prepared for a reservation. Every preparation is answered.
+    Prepare {
+        node: NodeId,
+        reservation: u64,
+        what: Arc<str>,
+    },
+    /// The preparations for a reservation are to end; that they have is answered.
+    EndPreparation {
+        node: NodeId,
+        reservation: u64,
     },
     /// A breakdown is over: the node is tried again, or somebody has set its condition by hand.
     BreakdownOver {

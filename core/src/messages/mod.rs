@@ -8,10 +8,11 @@ mod outbox;
 mod rebalancer;
 mod runner;
 mod scheduler;
+mod usage;
 
 pub use agent::{AgentMessage, ExecutorMessage};
-pub use cluster::{ClusterMessage, EndReport, Placement, Plan, PlanPart, StopOrder, Withdrawal};
-pub use host::{Answer, AttemptRecord, HostMessage, JobEvent, NodeEvent, Refusal, TaskHistory};
+pub use cluster::{ClusterMessage, EndReport, Placement, Plan, PlanPart, Preparation, StopOrder, Withdrawal};
+pub use host::{Answer, AttemptRecord, HostMessage, JobEvent, NodeEvent, Refusal, Returned, TaskHistory};
 pub use jobs::{JobMessage, Started};
 pub use outbox::Outbox;
 pub use rebalancer::{RebalancerMessage, ShareFigure};
@@ -20,3 +21,4 @@ pub use scheduler::{
     Adopted, GroupArrival, NodeNews, NodeView, PastFailure, Released, ReturnedTask, RoleArrival,
     SchedulerMessage,
 };
+pub use usage::{StateTime, UsageAnswer, UsageEntry, UsageOf};

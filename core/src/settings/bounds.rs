@@ -44,6 +44,8 @@ pub const LABEL_LENGTH: Bounds<u64> = Bounds::new(256, 1, 65_536);
 pub const PLACEMENTS_PER_TURN: Bounds<u64> = Bounds::new(1_024, 1, 1_000_000);
 
 pub const FINISHED_JOBS: Bounds<u64> = Bounds::new(10_000, 0, 100_000_000);
+pub const USAGE_ENTRIES_PER_NODE: Bounds<u64> = Bounds::new(64, 1, 100_000);
+pub const USAGE_ENTRIES: Bounds<u64> = Bounds::new(200_000, 0, 100_000_000);
 pub const FINISHED_AGE: Bounds<Span> = Bounds::new(HOUR, Span::ZERO, LONG);
 
 pub const DISPATCH: Bounds<Span> = Bounds::new(Span::from_whole_seconds(30), SHORTEST_DEADLINE, LONG);
@@ -69,7 +71,7 @@ pub const REBALANCE_STOPS_PER_TASK: Bounds<u64> = Bounds::new(5, 0, 1_000_000);
 pub const REBALANCE_STOPS_SAVED_UP: Bounds<u64> = Bounds::new(100, 1, 1_000_000_000);
 
 /// What each setting does, in the words of the settings table.
-pub const DESCRIPTIONS: [(&str, &str); 51] = [
+pub const DESCRIPTIONS: &[(&str, &str)] = &[
     ("window", "seconds a window stays open after the last identical arrival; 0 plans at once"),
     ("window_cap", "seconds after its first arrival at which a window closes at the latest"),
     ("window_adaptive", "plan the first arrival after quiet at once and open the window behind it"),
@@ -104,6 +106,8 @@ pub const DESCRIPTIONS: [(&str, &str); 51] = [
     ("limits.placements_per_turn", "tasks placed before others have their turn"),
     ("retention.finished_jobs", "finished jobs that can still be asked about"),
     ("retention.finished_age", "seconds a finished job can still be asked about"),
+    ("retention.usage_entries_per_node", "entries of the usage history kept of one node"),
+    ("retention.usage_entries", "entries of the usage history kept in all; 0 keeps none and counts no time"),
     ("deadlines.dispatch", "seconds until a node must say that an attempt has begun"),
     ("deadlines.prepare", "seconds a node may take to prepare for an attempt"),
     ("deadlines.run", "seconds an attempt may run unless its role gives a `timeout`"),

@@ -82,6 +82,10 @@ pub struct Retention {
     pub finished_jobs: u64,
     /// A finished job is kept this long at most.
     pub finished_age: Span,
+    /// So many entries of the usage history are kept of one node.
+    pub usage_entries_per_node: u64,
+    /// And of all nodes together; 0 keeps no history at all.
+    pub usage_entries: u64,
 }
 
 /// How long an attempt or a node may stay in a state before something is done about it.
@@ -129,7 +133,12 @@ impl Default for Limits {
 
 impl Default for Retention {
     fn default() -> Retention {
-        Retention { finished_jobs: bounds::FINISHED_JOBS.default, finished_age: bounds::FINISHED_AGE.default }
+        Retention {
+            finished_jobs: bounds::FINISHED_JOBS.default,
+            finished_age: bounds::FINISHED_AGE.default,
+            usage_entries_per_node: bounds::USAGE_ENTRIES_PER_NODE.default,
+            usage_entries: bounds::USAGE_ENTRIES.default,
+        }
     }
 }
 

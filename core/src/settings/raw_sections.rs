@@ -39,6 +39,10 @@ pub struct RawRetention {
     pub finished_jobs: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_age: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage_entries_per_node: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage_entries: Option<u64>,
 }
 
 /// `[deadlines]`
@@ -114,19 +118,35 @@ impl RawRetention {
         RawRetention {
             finished_jobs: read_whole(fields, "finished_jobs", bounds::FINISHED_JOBS),
             finished_age: read_seconds(fields, "finished_age", bounds::FINISHED_AGE),
+            usage_entries_per_node: read_whole(
+                fields,
+                "usage_entries_per_node",
+                bounds::USAGE_ENTRIES_PER_NODE,
+            ),
+            usage_entries: read_whole(fields, "usage_entries", bounds::USAGE_ENTRIES),
         }
     }
 
     pub(super) fn merge(&mut self, over: &RawRetention) {
         override_with(&mut self.finished_jobs, &over.finished_jobs);
         override_with(&mut self.finished_age, &over.finished_age);
+        override_with(&mut self.usage_entries_per_node, &over.usage_entries_per_node);
+        override_with(&mut self.usage_entries, &over.usage_entries);
     }
 
     pub(super) fn validate(&self, log: &FaultLog) -> Retention {
         let (jobs, age) = ("retention.finished_jobs", "retention.finished_age");
+        let (each, all) = ("retention.usage_entries_per_node", "retention.usage_entries");
         Retention {
             finished_jobs: whole_or_default(log, jobs, self.finished_jobs, bounds::FINISHED_JOBS),
             finished_age: seconds_or_default(log, age, self.finished_age, bounds::FINISHED_AGE),
+            usage_entries_per_node: whole_or_default(
+                log,
+                each,
+                self.usage_entries_per_node,
+                bounds::USAGE_ENTRIES_PER_NODE,
+            ),
+            usage_entries: whole_or_default(log, all, self.usage_entries, bounds::USAGE_ENTRIES),
         }
     }
 
@@ -193,6 +213,8 @@ impl From<&Retention> for RawRetention {
         RawRetention {
             finished_jobs: Some(retention.finished_jobs),
             finished_age: Some(retention.finished_age.as_seconds()),
+            usage_entries_per_node: Some(retention.usage_entries_per_node),
+            usage_entries: Some(retention.usage_entries),
         }
     }
 }

@@ -32,6 +32,10 @@ pub(super) enum Fault {
     Cancel(JobId),
     Abort(JobId),
     ChangeSettings,
+    /// Somebody wants the node for himself.
+    Reserve(NodeId),
+    GiveBack(NodeId),
+    AskUsage(NodeId),
     /// Somebody asks why a group waits, or what keeps it from a node.
     Ask(GroupId, Option<NodeId>),
 }
@@ -42,7 +46,7 @@ impl Fault {
             let ids: Vec<NodeId> = world.cluster.nodes().map(|(id, _)| id).collect();
             rng.choice(ids)
         };
-        Some(match rng.u8(0..26) {
+        Some(match rng.u8(0..29) {
             0..=7 => Fault::Submit,
             8 => Fault::AddNode,
             9 => Fault::RemoveNode(pick_node(rng)?),
@@ -57,6 +61,9 @@ impl Fault {
                 let group = GroupId::new(JobId(rng.u64(1..=20)), 0);
                 Fault::Ask(group, if rng.bool() { pick_node(rng) } else { None })
             }
+            25 => Fault::Reserve(pick_node(rng)?),
+            26 => Fault::GiveBack(pick_node(rng)?),
+            27 => Fault::AskUsage(pick_node(rng)?),
             _ => Fault::ChangeSettings,
         })
     }
@@ -80,7 +87,7 @@ impl Troublemaker {
         Troublemaker { rng, jobs: 0, nodes: 0, tickets: 0, settings: 0, old_reports: Vec::new() }
     }
 
-    fn ticket(&mut self) -> Ticket {
+    pub(super) fn ticket(&mut self) -> Ticket {
         self.tickets += 1;
         Ticket(self.tickets)
     }
@@ -105,6 +112,9 @@ impl Troublemaker {
             }
             Fault::Join(node) => world.join(*node),
             Fault::CrashAgent(node) => world.crash_agent(*node),
+            Fault::Reserve(node) => self.reserve(world, *node),
+            Fault::GiveBack(node) => self.give_back(world, *node),
+            Fault::AskUsage(node) => self.ask_usage(world, *node),
             Fault::RepeatReport => self.repeat_report(world),
             Fault::Cancel(job) => {
                 let ticket = self.ticket();
@@ -199,6 +209,9 @@ impl Troublemaker {
         }
         let nodes: Vec<Node> = world.cluster.nodes().map(|(_, node)| node.clone()).collect();
         for node in nodes {
+            let ticket = self.ticket();
+            let name = node.facts.name.clone();
+            tell_cluster(world, ClusterMessage::Return { ticket, name });
             let mut capacity = crate::resources::Resources::of(workload::CPU, workload::CAPACITY_MAX);
             capacity.set(workload::MEMORY, workload::CAPACITY_MAX);
             capacity.set(workload::GPU, workload::GPUS_MAX);
@@ -245,7 +258,7 @@ pub(super) fn report_heartbeats(world: &mut World) {
     }
 }
 
-fn tell_cluster(world: &mut World, message: ClusterMessage) {
+pub(super) fn tell_cluster(world: &mut World, message: ClusterMessage) {
     world.tell(Party::Cluster, Batch::Cluster(vec![message]));
 }
 
@@ -260,7 +273,7 @@ fn tell_settings(world: &mut World, settings: Arc<Settings>) {
     world.tell(Party::Rebalancer, Batch::Rebalancer(vec![rebalancer]));
 }
 
-fn node_name(world: &World, node: NodeId) -> Option<String> {
+pub(super) fn node_name(world: &World, node: NodeId) -> Option<String> {
     world.cluster.node(node).map(|node| node.facts.name.clone())
 }
 

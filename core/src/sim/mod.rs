@@ -9,6 +9,7 @@ mod history;
 mod links;
 mod nearness;
 mod oracle;
+mod people;
 mod run;
 mod share_check;
 mod standings;
@@ -17,6 +18,7 @@ mod teeth;
 #[cfg(test)]
 mod tests;
 mod tries;
+mod usage;
 mod workload;
 mod world;
 

@@ -248,6 +248,7 @@ impl Run<'_> {
         let bound = |message: &HostMessage| matches!(message, HostMessage::Job(JobEvent::Bound { .. }));
         let messages = self.world.take_host_messages();
         self.bound += messages.iter().filter(|message| bound(message)).count() as u64;
+        self.trouble.prepare(&messages, &mut self.world);
         let watched = self.tries.watch(&messages, &self.world);
         let watched = watched.and(self.endings.watch(&messages, &self.world));
         let outbox = self.world.last_outbox().expect("outboxes are kept");

@@ -9,7 +9,7 @@ use crate::constraint::{Constraint, Key};
 use crate::id::Attempt;
 use crate::outcome::{Exit, FailureCause};
 use crate::resources::{KindId, Resources};
-use crate::settings::{DeadlineSettings, FaultySettings, Limits, Settings, WindowSettings};
+use crate::settings::{DeadlineSettings, FaultySettings, Limits, Retention, Settings, WindowSettings};
 use crate::spec::{
     GroupSpec, Hops, HostPort, JobSpec, NodeChoice, NodePath, NodeSpec, Retries, RetryOn, RoleSpec, Rules,
     ShapeSpec, Start,
@@ -46,12 +46,18 @@ pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
     let limits = Limits { placements_per_turn, ..Settings::default().limits };
     let placement = if rng.bool() { NodeChoice::Pack } else { NodeChoice::Spread };
     let shares = standings::shares(rng);
+    let retention = Retention {
+        usage_entries: rng.choice([0, 8, 1_000, 1_000]).expect("not empty"),
+        usage_entries_per_node: rng.u64(1..10),
+        ..Retention::default()
+    };
     Settings {
         version,
         window,
         placement,
         deadlines,
         limits,
+        retention,
         shares,
         faulty: faulty(rng),
         ..Settings::default()

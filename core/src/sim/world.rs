@@ -24,6 +24,7 @@ use super::executor::{Behaviour, Executors};
 use super::history::History;
 use super::links::{Batch, Link, Party, Queues};
 use super::nearness::Nearness;
+use super::usage::UsageLog;
 
 /// See the module documentation. Whoever drives it decides which party has the next turn and when
 /// time passes; the world carries the messages and checks the promises.
@@ -48,6 +49,7 @@ pub struct World {
     history: History,
     /// What the host was told of the shares.
     pub(super) shares: ShareBook,
+    usage_log: UsageLog,
 }
 
 /// One machine's turn: take the batches in, check the promises, pass on what it said.
@@ -84,6 +86,7 @@ impl World {
             last_outbox: None,
             history: History::new(settings.faulty),
             shares: ShareBook::default(),
+            usage_log: UsageLog::default(),
         }
     }
 
@@ -211,6 +214,7 @@ impl World {
                 let adopted = adopted(&batches);
                 machine_turn!(self, self.cluster, Batch::Cluster, batches, out);
                 self.check_broken_nodes(&broken, &adopted, &out)?;
+                self.usage_log.watch(self.now, &self.cluster)?;
             }
             Party::Runner => machine_turn!(self, self.runner, Batch::Runner, batches, out),
             Party::Rebalancer => machine_turn!(self, self.rebalancer, Batch::Rebalancer, batches, out),

@@ -25,7 +25,7 @@ pub use facts::NodeFacts;
 pub use group::{GroupSpec, Start};
 pub use invalid::{Invalid, Problem};
 pub use job::JobSpec;
-pub use node::{Availability, Condition, Liveness, NodePatch, NodeSpec, NodeState};
+pub use node::{Availability, Condition, Liveness, NodePatch, NodeSpec, NodeState, ReservationSpec};
 pub use on_preempt::OnPreempt;
 pub use retries::{FACTOR_MAX, RETRIES_MAX, Retries, RetryOn};
 pub use role::{RoleSpec, ShapeSpec};

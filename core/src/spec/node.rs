@@ -115,6 +115,14 @@ impl NodeState {
     }
 }
 
+/// Somebody wants a manual node for himself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ReservationSpec {
+    pub who: Arc<str>,
+    /// What is to be installed first, in words that the executor understands.
+    pub prepare: Option<Arc<str>>,
+}
+
 /// A change of a node; what is `None` stays.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct NodePatch {
@@ -152,6 +160,22 @@ impl NodeSpec {
         self.facts.note_problems(settings, &mut problems);
         note_amounts("capacity", &self.capacity, settings, &mut problems);
         problems
+    }
+}
+
+impl ReservationSpec {
+    pub fn validate(&self, settings: &Settings) -> Result<(), Invalid> {
+        let fields = [("who", Some(&self.who)), ("prepare", self.prepare.as_ref())];
+        for (field, text) in fields.into_iter().filter_map(|(field, text)| Some((field, text?))) {
+            let limit = settings.limits.name_length;
+            let problem = match text.len() as u64 {
+                0 => Problem::Empty,
+                length if length > limit => Problem::TooLong { limit },
+                _ => continue,
+            };
+            return Err(Invalid::new(field, text, problem));
+        }
+        Ok(())
     }
 }
 
