@@ -227,7 +227,7 @@ fn bad_groups_and_roles() {
             role(r#""max": 1, "auxiliary": true, "task_key": 7"#),
             &[
                 "jobs[0].groups[0].roles[0].task_key: expected a text, found 7",
-                "jobs[0].groups[0].roles[0].auxiliary: not supported yet: auxiliary, found true",
+                "jobs[0].groups[0].roles: at least one role must be there for its own sake, found auxiliary = true",
             ],
         ),
         (

@@ -93,6 +93,17 @@ impl JobStatus {
         }
     }
 
+    /// So many tasks have ended in this state, or are to run again.
+    fn count(&mut self, state: TaskState, tasks: u64) {
+        match state {
+            TaskState::Completed => self.completed += tasks,
+            TaskState::Failed => self.failed += tasks,
+            TaskState::Cancelled => self.cancelled += tasks,
+            TaskState::Aborted => self.aborted += tasks,
+            _ => {}
+        }
+    }
+
     /// Tasks that wait for a place.
     pub fn queued(&self) -> u64 {
         let others = self.live + self.completed + self.failed + self.cancelled + self.aborted;
@@ -198,15 +209,12 @@ impl Board {
             JobEvent::Ended { attempt, node, state, .. } => {
                 self.change_job(attempt.task.job(), |job| {
                     job.live -= 1;
-                    match state {
-                        TaskState::Completed => job.completed += 1,
-                        TaskState::Failed => job.failed += 1,
-                        TaskState::Cancelled => job.cancelled += 1,
-                        TaskState::Aborted => job.aborted += 1,
-                        _ => {}
-                    }
+                    job.count(state, 1);
                 });
                 self.change_node(node, |node| node.live = node.live.saturating_sub(1));
+            }
+            JobEvent::NotRun { group, state, tasks, .. } => {
+                self.change_job(group.job(), |job| job.count(state, tasks));
             }
             JobEvent::Finished { job, state, result, at } => self.finish(job, state, result, at),
             JobEvent::Expired { job } => {
@@ -239,11 +247,6 @@ impl Board {
 
     fn finish(&self, id: JobId, state: TaskState, result: TaskResult, at: Time) {
         self.change_job(id, |job| {
-            // What never started ended with the cancellation.
-            match job.abort_reason {
-                Some(_) => job.aborted += job.queued(),
-                None => job.cancelled += job.queued(),
-            }
             job.result = result;
             job.finished = Some((state, at));
         });

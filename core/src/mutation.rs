@@ -54,6 +54,12 @@ pub enum Mutation {
     ForgetWhoAsks,
     /// JobState does not queue a lost task again.
     LoseReturnedTask,
+    /// JobState leaves auxiliary tasks running when everything their group is for is done.
+    KeepAuxiliary,
+    /// The Scheduler binds guests to the node of any task of their group.
+    LodgeElsewhere,
+    /// JobState leaves guests running when their host has ended.
+    KeepGuests,
     /// JobState tries a task again however often it has failed.
     RetryForever,
     /// JobState tries a task again before its time.

@@ -138,6 +138,10 @@ pub enum StopCause {
     Cancel,
     /// Its job was aborted.
     Abort,
+    /// The task whose guest it is has ended.
+    HostEnded,
+    /// Everything that its group is for is done: it is not needed any more.
+    GroupDone,
     /// A member of its atomic group ended early: the group starts again as a whole.
     GroupBroken,
     /// The node's capacity shrank below what runs there.
@@ -156,6 +160,8 @@ pub enum Outcome {
     TimedOut(Phase),
     Cancelled,
     Aborted,
+    /// It was not needed any more: the rest of its group was done.
+    Dismissed,
     Preempted(StopCause),
     /// The node went down, was removed, or its agent lost the execution.
     Lost,
@@ -165,7 +171,7 @@ impl Outcome {
     /// The state in which this outcome leaves the task; `None` if it is to run again.
     pub fn final_state(self) -> Option<TaskState> {
         match self {
-            Outcome::Completed => Some(TaskState::Completed),
+            Outcome::Completed | Outcome::Dismissed => Some(TaskState::Completed),
             Outcome::Failed(_) | Outcome::TimedOut(_) => Some(TaskState::Failed),
             Outcome::Cancelled => Some(TaskState::Cancelled),
             Outcome::Aborted => Some(TaskState::Aborted),
@@ -191,7 +197,10 @@ impl Outcome {
             (Exit::Failed(cause), _) => Outcome::Failed(cause),
             (Exit::TimedOut(phase), None) => Outcome::TimedOut(phase),
             (Exit::Stopped | Exit::TimedOut(_), Some(StopCause::Cancel)) => Outcome::Cancelled,
-            (Exit::Stopped | Exit::TimedOut(_), Some(StopCause::Abort)) => Outcome::Aborted,
+            (Exit::Stopped | Exit::TimedOut(_), Some(StopCause::Abort | StopCause::HostEnded)) => {
+                Outcome::Aborted
+            }
+            (Exit::Stopped | Exit::TimedOut(_), Some(StopCause::GroupDone)) => Outcome::Dismissed,
             (Exit::Stopped | Exit::TimedOut(_), Some(cause)) => Outcome::Preempted(cause),
             (Exit::Lost | Exit::Stopped, _) => Outcome::Lost,
         }
@@ -205,6 +214,7 @@ impl Outcome {
             Outcome::TimedOut(_) => "timed out",
             Outcome::Cancelled => "cancelled",
             Outcome::Aborted => "aborted",
+            Outcome::Dismissed => "dismissed",
             Outcome::Preempted(_) => "preempted",
             Outcome::Lost => "lost",
         }

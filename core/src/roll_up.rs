@@ -49,6 +49,7 @@ impl TaskResult {
     pub fn of(outcome: Outcome) -> TaskResult {
         match outcome {
             Outcome::Completed => TaskResult::Pass,
+            Outcome::Dismissed => TaskResult::None,
             Outcome::Failed(FailureCause::Panic) => TaskResult::Panic,
             Outcome::Failed(_) => TaskResult::Fail,
             Outcome::TimedOut(_) | Outcome::Cancelled | Outcome::Aborted => TaskResult::Warn,

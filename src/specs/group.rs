@@ -51,6 +51,12 @@ impl GroupSpec {
         let roles =
             roles.map(|(index, role)| role.convert(&format!("{field}.roles[{index}]"), start, settings));
         let roles = roles.collect::<Result<_, _>>()?;
-        Ok(spec::GroupSpec { name: self.name.clone(), start, hops: self.hops, roles })
+        let mut group = spec::GroupSpec { name: self.name.clone(), start, hops: self.hops, roles };
+        for (index, role) in self.roles.iter().enumerate() {
+            if let Some(host) = &role.guest_of {
+                group.lodge(index, host, &format!("{field}.roles[{index}].guest_of"))?;
+            }
+        }
+        Ok(group)
     }
 }

@@ -56,6 +56,12 @@ pub struct RoleSpec {
     pub snapshot: Option<String>,
     /// How far apart in the network tree the tasks of the role may run; for atomic groups.
     pub hops: Option<Hops>,
+    /// The tasks are there for those of the other roles: when these are done, they are stopped and the
+    /// group is complete.
+    pub auxiliary: bool,
+    /// The role of whose tasks these are guests, one of each: they run on the same nodes, inside what
+    /// their hosts were given, and end with them; for atomic groups.
+    pub guest_of: Option<String>,
 }
 
 impl RoleSpec {
@@ -190,6 +196,20 @@ impl RoleSpec {
         self
     }
 
+    /// Says that the tasks are there for those of the other roles, and are stopped when these are done.
+    #[must_use]
+    pub fn auxiliary(mut self) -> RoleSpec {
+        self.auxiliary = true;
+        self
+    }
+
+    /// Says of which role the tasks are guests.
+    #[must_use]
+    pub fn guest_of(mut self, host: impl Into<String>) -> RoleSpec {
+        self.guest_of = Some(host.into());
+        self
+    }
+
     fn rules(&self, field: &str) -> Result<Rules, Invalid> {
         let constraint = |(index, text): (usize, &String)| {
             Constraint::parse(text).map_err(|error| {
@@ -230,6 +250,7 @@ impl RoleSpec {
                 placement: self.placement,
                 snapshot: self.snapshot.as_deref().map(Arc::from),
                 hops: self.hops,
+                guest_of: None,
             }),
 
             duration: optional_span(field, "duration", self.duration)?,
@@ -237,6 +258,7 @@ impl RoleSpec {
             timeout: optional_span(field, "timeout", self.timeout)?,
             command: self.command.clone().map(Arc::new),
             retries: self.retries.clone().map(Box::new),
+            auxiliary: self.auxiliary,
         })
     }
 }

@@ -14,7 +14,7 @@ const CHANGE: [&str; 4] = ["os", "arch", "plugins", "engine_labels"];
 
 const GROUP: [&str; 2] = ["freeze", "on_unsatisfiable"];
 
-const ROLE: [&str; 4] = ["initial", "auxiliary", "guest_of", "on_preempt"];
+const ROLE: [&str; 2] = ["initial", "on_preempt"];
 
 const EVENTS: [&str; 4] = ["idle", "resize", "reprioritise", "settings"];
 

@@ -32,19 +32,24 @@ impl JobState {
 
     /// Begins to end whatever of the job has not ended and is not about to; false if that is nothing.
     pub(super) fn withdraw(&mut self, id: JobId, cause: StopCause, out: &mut Outbox) -> bool {
-        let job = self.jobs.get_mut(id.0).expect("the caller has seen the job");
-        let mut any = false;
-        for (index, group) in job.groups.iter_mut().enumerate() {
-            if group.withdraw(cause) {
-                any = true;
-                let id = GroupId::new(id, index as u16);
-                out.withdraw_group(id, cause);
-                for (at, role, index) in group.forget_delays() {
-                    self.delays.remove(&(at, TaskId { group: id, role, index }));
-                }
-            }
+        let groups = self.job(id).map_or(0, |job| job.groups.len());
+        let withdrawn = (0..groups).filter(|index| {
+            let id = GroupId::new(id, *index as u16);
+            self.withdraw_group(id, cause, out)
+        });
+        withdrawn.count() > 0
+    }
+
+    pub(super) fn withdraw_group(&mut self, id: GroupId, cause: StopCause, out: &mut Outbox) -> bool {
+        let group = self.group_mut(id);
+        if !group.withdraw(cause) {
+            return false;
         }
-        any
+        out.withdraw_group(id, cause);
+        for (at, role, index) in group.forget_delays() {
+            self.delays.remove(&(at, TaskId { group: id, role, index }));
+        }
+        true
     }
 
     /// The group holds the claim of a pool from now on, or none any more. The Scheduler says so whenever

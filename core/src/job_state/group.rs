@@ -42,7 +42,7 @@ pub enum GroupStatus {
 
 impl Group {
     pub(super) fn new(spec: &GroupSpec) -> Group {
-        let roles = spec.roles.iter().map(|role| Role::new(role.max)).collect();
+        let roles = spec.roles.iter().map(Role::new).collect();
         Group {
             start: spec.start,
             status: GroupStatus::Active,
@@ -116,13 +116,19 @@ impl Group {
         }
     }
 
-    /// Nothing of it is live any more: what has not ended does so as the withdrawal says.
-    pub(super) fn end_rest(&mut self) {
-        let aborted = self.withdrawal == Some(StopCause::Abort);
-        let end = if aborted { TaskState::Aborted } else { TaskState::Cancelled };
+    /// Nothing of it is live any more: what has not ended does so as the withdrawal
+    /// says. Tells how, and how many.
+    pub(super) fn end_rest(&mut self) -> (TaskState, u64) {
+        let end = match self.withdrawal {
+            Some(StopCause::Abort) => TaskState::Aborted,
+            Some(StopCause::GroupDone) => TaskState::Completed,
+            _ => TaskState::Cancelled,
+        };
+        let left: u32 = self.roles.iter().map(Role::unfinished).sum();
         for role in &mut self.roles {
             role.end_rest(end);
         }
+        (end, u64::from(left))
     }
 
     /// True once, when the last task became final.

@@ -4,6 +4,7 @@
 //! groups and jobs. Where and when something runs is not its business.
 
 mod check;
+mod company;
 mod control;
 mod group;
 mod job_sets;
@@ -194,6 +195,7 @@ impl JobState {
         let group = &mut job.groups[id.index()];
         group.live -= 1;
         let next = group.decide(released, &live, retries.as_deref(), now);
+        let next = group.next_of_guest(attempt.task, next);
         let state = next.state();
         out.job_event(JobEvent::Ended { attempt, node, outcome, began: live.began, at: now, state });
         self.go_on(now, attempt, outcome, next, out);
@@ -201,7 +203,10 @@ impl JobState {
     }
 
     fn withdrawn(&mut self, now: Time, id: GroupId, out: &mut Outbox) {
-        self.group_mut(id).end_rest();
+        let (state, tasks) = self.group_mut(id).end_rest();
+        if tasks > 0 {
+            out.job_event(JobEvent::NotRun { group: id, state, tasks, at: now });
+        }
         self.finish_group_if_done(now, id, out);
     }
 

@@ -101,7 +101,10 @@ impl Group {
         let plain = outcome.final_state().map_or(Next::AtOnce, Next::Final);
         let role = &mut self.roles[usize::from(task.role)];
         let is_new = !role.tried.contains_key(&task.index);
-        let ends_well = matches!(outcome, Outcome::Completed | Outcome::Cancelled | Outcome::Aborted);
+        let ends_well = matches!(
+            outcome,
+            Outcome::Completed | Outcome::Cancelled | Outcome::Aborted | Outcome::Dismissed
+        );
         if is_new && (ends_well || retries.is_none() && matches!(plain, Next::Final(_))) {
             return plain;
         }
@@ -156,7 +159,9 @@ impl JobState {
         if let Next::Final(_) = next {
             let role = &mut group.roles[usize::from(task.role)];
             role.result = role.result.max(TaskResult::of(outcome));
+            self.end_company(now, task, out);
         }
+        let group = self.group_mut(id);
         let (atomic, waits) = (group.start == Start::Atomic, !matches!(next, Next::Final(_)));
         if atomic && waits != outcome.final_state().is_none() {
             // The Scheduler cannot tell from the end alone whether this member comes back.

@@ -6,12 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::TaskState;
 use crate::roll_up::TaskResult;
+use crate::spec::RoleSpec;
 
 use super::Tried;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Role {
     tasks: u32,
+    /// Its tasks are there for those of other roles.
+    pub auxiliary: bool,
+    /// The role whose tasks its own are guests of.
+    pub host: Option<u16>,
     /// The states of the tasks that ever started, by index; the others wait, or were cancelled
     /// before they could.
     states: Vec<TaskState>,
@@ -25,11 +30,14 @@ pub struct Role {
 }
 
 impl Role {
-    pub(super) fn new(tasks: u32) -> Role {
+    pub(super) fn new(spec: &RoleSpec) -> Role {
+        let (tasks, auxiliary, host) = (spec.max, spec.auxiliary, spec.shape.guest_of);
         let mut counts = [0; TaskState::ALL.len()];
         counts[TaskState::Queued as usize] = tasks;
         Role {
             tasks,
+            auxiliary,
+            host,
             states: Vec::new(),
             counts,
             closed: None,
@@ -67,8 +75,12 @@ impl Role {
     }
 
     pub(super) fn is_final(&self) -> bool {
+        self.unfinished() == 0
+    }
+
+    pub(super) fn unfinished(&self) -> u32 {
         let finals = TaskState::ALL.into_iter().filter(|state| state.is_final());
-        finals.map(|state| self.count(state)).sum::<u32>() == self.tasks
+        self.tasks - finals.map(|state| self.count(state)).sum::<u32>()
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -78,7 +90,8 @@ impl Role {
     /// Ends every task that is not final like this.
     pub(super) fn end_rest(&mut self, end: TaskState) {
         if self.closed.is_none() && !self.is_final() {
-            self.result = self.result.max(TaskResult::Warn);
+            let result = if end == TaskState::Completed { TaskResult::None } else { TaskResult::Warn };
+            self.result = self.result.max(result);
         }
         for state in &mut self.states {
             if !state.is_final() {
@@ -109,9 +122,13 @@ impl Role {
 mod tests {
     use super::*;
 
+    fn role(tasks: u32) -> Role {
+        Role::new(&RoleSpec::new("r", 0, tasks, crate::resources::Resources::new()))
+    }
+
     #[test]
     fn a_million_waiting_tasks_cost_nothing() {
-        let role = Role::new(1_000_000);
+        let role = role(1_000_000);
         assert_eq!(role.states.capacity(), 0);
         assert_eq!(role.state(999_999), Some(TaskState::Queued));
         assert_eq!(role.state(1_000_000), None);
@@ -119,7 +136,7 @@ mod tests {
 
     #[test]
     fn cancelling_keeps_what_was_final() {
-        let mut role = Role::new(4);
+        let mut role = role(4);
         role.set_state(0, TaskState::Completed);
         role.set_state(1, TaskState::Running);
         role.end_rest(TaskState::Cancelled);

@@ -156,6 +156,8 @@ pub enum JobEvent {
         at: Time,
         state: TaskState,
     },
+    /// So many tasks of a group ended without another attempt, all in this state.
+    NotRun { group: GroupId, state: TaskState, tasks: u64, at: Time },
     /// Every task of the job is final; the worst of their states, and of what came of them.
     Finished { job: JobId, state: TaskState, result: TaskResult, at: Time },
     /// A finished job is no longer kept.

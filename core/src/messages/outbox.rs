@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Attempt, GroupId, NodeId, Ticket};
+use crate::id::{Attempt, GroupId, NodeId, TaskId, Ticket};
 use crate::outcome::{Phase, StopCause};
 
 use super::*;
@@ -71,8 +71,13 @@ impl Outbox {
     pub fn withdraw_group(&mut self, group: GroupId, cause: StopCause) {
         match cause {
             StopCause::Abort => append!(self.scheduler, SchedulerMessage::Abort, group),
+            StopCause::GroupDone => append!(self.scheduler, SchedulerMessage::Dismiss, group),
             _ => append!(self.scheduler, SchedulerMessage::Withdraw, group),
         }
+    }
+
+    pub fn stop_task(&mut self, task: TaskId, cause: StopCause) {
+        append!(self.scheduler, SchedulerMessage::StopTasks, (task, cause));
     }
 
     pub fn break_group(&mut self, group: GroupId) {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::breakdown::Breakdown;
 use crate::explanation::Subject;
 use crate::id::{Attempt, GroupId, NodeId, TaskId, Ticket};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, StopCause};
 use crate::resources::Resources;
 use crate::settings::Settings;
 use crate::spec::{Hops, NodeFacts, NodeState, ShapeSpec, Standing, Start};
@@ -29,6 +29,10 @@ pub enum SchedulerMessage {
     Withdraw(Vec<GroupId>),
     /// From JobState: these groups are aborted.
     Abort(Vec<GroupId>),
+    /// From JobState: everything that these groups are for is done; the rest of them is to end.
+    Dismiss(Vec<GroupId>),
+    /// From JobState: the live attempts of these tasks are to end, and only they.
+    StopTasks(Vec<(TaskId, StopCause)>),
     /// From JobState: an atomic group lost a member; what still runs of it is to stop.
     Break(Vec<GroupId>),
     /// From JobState: these groups are finished and will not be heard of again.

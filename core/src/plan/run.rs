@@ -301,11 +301,16 @@ impl<'a> DryRun<'a> {
                 }
             }
             JobEvent::Ended { attempt, node, outcome, at, .. } => {
+                let aborted = self.world.jobs.job(attempt.task.job()).is_ok_and(|job| job.aborted.is_some());
+                let outcome = match outcome {
+                    Outcome::Aborted if !aborted => Outcome::Preempted(StopCause::HostEnded),
+                    outcome => outcome,
+                };
                 if let Some(why) = why_stopped(outcome) {
                     self.decide(DecisionKind::Stop, attempt, node, at, why.to_owned());
                 }
             }
-            JobEvent::Finished { .. } | JobEvent::Expired { .. } => {}
+            JobEvent::NotRun { .. } | JobEvent::Finished { .. } | JobEvent::Expired { .. } => {}
         }
     }
 
@@ -385,6 +390,10 @@ fn why_stopped(outcome: Outcome) -> Option<&'static str> {
         Outcome::Preempted(StopCause::GroupBroken) => Some("a member of its atomic group was lost"),
         Outcome::Preempted(StopCause::Cancel) | Outcome::Cancelled => Some("its job was cancelled"),
         Outcome::Preempted(StopCause::Abort) | Outcome::Aborted => Some("its job was aborted"),
+        Outcome::Preempted(StopCause::HostEnded) => Some("the task whose guest it was has ended"),
+        Outcome::Preempted(StopCause::GroupDone) | Outcome::Dismissed => {
+            Some("the rest of its group is done")
+        }
         Outcome::Lost => Some("its node is down"),
         Outcome::TimedOut(Phase::Scheduled) => Some("its node did not begin it in time"),
         Outcome::TimedOut(Phase::Installing) => Some("its node was not prepared in time"),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::id::{Attempt, GroupId, Slot};
+use crate::id::{Attempt, GroupId, Slot, TaskId};
 use crate::messages::{GroupArrival, Outbox, ReturnedTask, StopOrder, Withdrawal};
 use crate::mutation::{self, Mutation};
 use crate::outcome::StopCause;
@@ -125,6 +125,15 @@ impl Scheduler {
         for (shape, queued) in left {
             self.take_waiting(shape, u64::from(queued));
             self.shapes.settle(shape, &self.jobs);
+        }
+    }
+
+    /// Stops the live attempt of one task, if there is one.
+    pub(super) fn stop_task(&mut self, task: TaskId, cause: StopCause, out: &mut Outbox) {
+        let Some(group) = self.group(task.group) else { return };
+        let live = self.live.of_group(group.live).find(|live| live.attempt.task == task);
+        if let Some(slot) = live.map(|live| live.attempt.slot) {
+            self.stop(slot, cause, out);
         }
     }
 

@@ -166,7 +166,7 @@ impl Scheduler {
                 let closed = |shape: ShapeId| {
                     self.shapes.get(shape).window.is_none() && !self.shapes.is_limited(shape)
                 };
-                let roles = group.roles.iter().enumerate().filter(|(_, role)| role.waiting() > 0);
+                let roles = group.roles.iter().enumerate().filter(|(_, role)| role.wants_room());
                 let ready: Vec<(u16, u32)> = match (atomic, group.gang) {
                     (true, Some(shape)) if closed(shape) => {
                         roles.map(|(role, view)| (role as u16, view.waiting())).collect()

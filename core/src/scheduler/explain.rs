@@ -80,7 +80,7 @@ impl Scheduler {
         if group.held_back() > 0 {
             return Reason::Stopping { live: u64::from(group.live_count) };
         }
-        let waiting_roles = || roles.iter().filter(|role| role.waiting() > 0);
+        let waiting_roles = || roles.iter().filter(|role| role.wants_room());
         let Some(role) = waiting_roles().next() else { return Reason::NotWaiting };
         let shape = group.gang.unwrap_or(role.shape);
         if let Some(window) = self.shapes.get(shape).window {
@@ -111,7 +111,7 @@ impl Scheduler {
     /// How many tasks of an atomic group find room now when its roles take it one after the other, on
     /// nodes that stand alike one after the other.
     fn placeable(&self, group: &GroupView) -> u64 {
-        let waiting = || group.roles.iter().filter(|role| role.waiting() > 0);
+        let waiting = || group.roles.iter().filter(|role| role.wants_room());
         let alike = self.nodes.alike(waiting().map(|role| &*role.spec)).into_iter();
         let entry = |id| self.nodes.get(id).expect("only nodes that are there stand somewhere");
         let alike = alike.map(|(id, nodes)| (entry(id), nodes)).filter(|(node, _)| node.takes_work());

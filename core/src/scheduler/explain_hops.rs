@@ -24,7 +24,7 @@ impl Scheduler {
         let roles: Vec<(&ShapeSpec, u32)> = group
             .roles
             .iter()
-            .filter(|role| role.waiting() > 0)
+            .filter(|role| role.wants_room())
             .map(|role| (&*role.spec, role.waiting()))
             .collect();
         let whole = limit(group.hops).map(|hops| (hops, roles.as_slice()));

@@ -8,6 +8,7 @@ use crate::spec::{Hops, ShapeSpec};
 
 use super::credit;
 use super::groups::{GroupView, RoleView};
+use super::guests::Guests;
 use super::nodes::Nodes;
 use super::packing::{self, Demand, Room};
 use super::plan::{Bind, Served, Turn, bind};
@@ -64,7 +65,7 @@ impl Scheduler {
     pub(super) fn place_gang(&mut self, id: GroupId, turn: &mut Turn) -> Served {
         let group = groups::find(&self.jobs, id).expect("a queued group is there");
         let waiting: Vec<usize> =
-            (0..group.roles.len()).filter(|role| group.roles[*role].waiting() > 0).collect();
+            (0..group.roles.len()).filter(|role| group.roles[*role].wants_room()).collect();
         let shapes: Vec<&ShapeSpec> = waiting.iter().map(|role| &*group.roles[*role].spec).collect();
         let order: Vec<usize> = role_order(&shapes).into_iter().map(|index| waiting[index]).collect();
         let (tasks, has_credit) = (group.waiting(), self.has_credit(group.waiting()));
@@ -81,6 +82,7 @@ impl Scheduler {
         let group = groups::find_mut(&mut self.jobs, id).expect("a queued group is there");
         let mut nodes = nodes.into_iter();
         let mut started = Vec::with_capacity(order.len());
+        let mut guests = Guests::of(group);
         for (position, role) in order.iter().enumerate() {
             turn.begin_part(&group.roles[*role], true, false);
             let entry = Entry { group: id, role: *role as u16 };
@@ -89,11 +91,13 @@ impl Scheduler {
                 let (index, number) = group.roles[*role].take();
                 let node = nodes.next().expect("every task was given a node");
                 bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number, node }, turn);
+                guests.note_host(*role, index, node);
             }
             if position + 1 < order.len() {
                 turn.bind_last_to_next();
             }
         }
+        started.extend(guests.bind_all(id, group, &mut self.live, &mut self.nodes, turn));
         for (entry, tasks) in started {
             self.count_started(turn.now, entry, tasks);
         }

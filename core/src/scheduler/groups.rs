@@ -180,6 +180,11 @@ impl RoleView {
         self.tasks - self.fresh + self.returned.len() as u32
     }
 
+    /// Whether tasks of it wait for room of their own.
+    pub(super) fn wants_room(&self) -> bool {
+        self.waiting() > 0 && self.spec.guest_of.is_none()
+    }
+
     /// Whether this task waits; `None` if the role has no such task.
     pub(super) fn waits(&self, index: u32) -> Option<bool> {
         let waits = || index >= self.fresh || self.returned.contains_key(&index);

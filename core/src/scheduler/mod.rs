@@ -26,6 +26,7 @@ mod figures;
 mod gangs;
 mod grants;
 mod groups;
+mod guests;
 mod hops;
 mod job_standing;
 mod keys;
@@ -236,6 +237,12 @@ impl Scheduler {
             }
             SchedulerMessage::Abort(groups) => {
                 groups.into_iter().for_each(|group| self.withdraw(group, StopCause::Abort, out));
+            }
+            SchedulerMessage::Dismiss(groups) => {
+                groups.into_iter().for_each(|group| self.withdraw(group, StopCause::GroupDone, out));
+            }
+            SchedulerMessage::StopTasks(tasks) => {
+                tasks.into_iter().for_each(|(task, cause)| self.stop_task(task, cause, out));
             }
             SchedulerMessage::Break(groups) => {
                 groups.into_iter().for_each(|group| self.break_group(group, out));

@@ -234,6 +234,9 @@ impl Nodes {
 
     /// A task of this shape was placed on the node, whose room it has taken already.
     pub(super) fn remember(&mut self, id: NodeId, shape: &ShapeSpec) {
+        if shape.guest_of.is_some() {
+            return;
+        }
         let entry = self.entries[id.index()].as_mut().expect("work is bound to a node that is there");
         if self.scopes.remember(id, entry, shape) {
             self.scopes.note(id, self.entries.len());

@@ -92,15 +92,18 @@ impl ShapeKey {
             ShapeKey::Task(spec) => (Some(spec), [].as_slice()),
             ShapeKey::Gang(roles, _) => (None, roles.as_slice()),
         };
-        task.into_iter().chain(gang.iter().map(|(spec, _)| spec))
+        // Guests follow their hosts, wherever those find room.
+        let gang = gang.iter().map(|(spec, _)| spec).filter(|spec| spec.guest_of.is_none());
+        task.into_iter().chain(gang)
     }
 
     fn touch(&self) -> Resources {
         match self {
             ShapeKey::Task(spec) => spec.request.clone(),
             ShapeKey::Gang(roles, _) => {
-                let mut requests = roles.iter().map(|(spec, _)| &spec.request);
-                let first = requests.next().expect("a gang has roles").clone();
+                let hosts = roles.iter().filter(|(spec, _)| spec.guest_of.is_none());
+                let mut requests = hosts.map(|(spec, _)| &spec.request);
+                let first = requests.next().expect("a gang has roles of its own").clone();
                 requests.fold(first, |smallest, request| smallest.componentwise_min(request))
             }
         }
@@ -457,7 +460,7 @@ impl Shapes {
                     let role = |(spec, count): &(Arc<ShapeSpec>, u32)| {
                         (Arc::clone(spec), u64::from(*count) * groups)
                     };
-                    news.extend(roles.iter().map(role));
+                    news.extend(roles.iter().filter(|(spec, _)| spec.guest_of.is_none()).map(role));
                 }
             }
         }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::id::{JobId, TaskId};
+use crate::id::{GroupId, JobId, TaskId};
 use crate::machine::{Broken, promise};
 use crate::messages::{HostMessage, JobEvent};
 use crate::outcome::{Outcome, TaskState};
@@ -24,6 +24,7 @@ impl Endings {
                 HostMessage::Aborted { job, .. } => drop(self.aborted.insert(*job)),
                 HostMessage::Job(JobEvent::Ended { attempt, outcome, state, .. }) => {
                     let (task, aborted) = (attempt.task, self.aborted.contains(&attempt.task.job()));
+                    let aborted = aborted || has_hosts(world, task.group);
                     promise!(9, aborted || *outcome != Outcome::Aborted, "{attempt} was aborted by nobody");
                     let before = self.final_states.get(&task);
                     promise!(4, before.is_none(), "{task} ends again after it was {before:?}");
@@ -48,7 +49,7 @@ impl Endings {
         let job = world.jobs.job(id).map_err(|_| Broken::new(4, "a job is gone at its end"))?;
         let mut present = BTreeSet::new();
         for (index, group) in job.groups.iter().enumerate() {
-            let id = crate::id::GroupId::new(id, index as u16);
+            let id = GroupId::new(id, index as u16);
             for (role, view) in group.roles.iter().enumerate() {
                 for index in 0..view.tasks() {
                     let task = TaskId { group: id, role: role as u16, index };
@@ -62,7 +63,9 @@ impl Endings {
         let aborted = self.aborted.contains(&id);
         promise!(9, aborted == job.aborted.is_some(), "{id} does not know whether it was aborted");
         let cancelled = present.contains(&TaskState::Cancelled);
-        promise!(9, aborted || !present.contains(&TaskState::Aborted), "{id} was aborted by nobody");
+        let groups = (0..job.groups.len()).map(|index| GroupId::new(id, index as u16));
+        let may_be = aborted || groups.into_iter().any(|group| has_hosts(world, group));
+        promise!(9, may_be || !present.contains(&TaskState::Aborted), "{id} was aborted by nobody");
         promise!(9, !(aborted && cancelled), "{id} was aborted, not cancelled");
         let worst = [TaskState::Aborted, TaskState::Failed, TaskState::Cancelled, TaskState::Completed]
             .into_iter()
@@ -70,4 +73,10 @@ impl Endings {
         promise!(4, worst == Some(state), "{id} ended as {state:?}, the worst of its tasks is {worst:?}");
         Ok(())
     }
+}
+
+/// Whether some of its tasks are guests, which are aborted when their hosts end.
+fn has_hosts(world: &World, group: GroupId) -> bool {
+    let job = world.jobs.job(group.job());
+    job.is_ok_and(|job| job.groups[group.index()].roles.iter().any(|role| role.host.is_some()))
 }

@@ -227,13 +227,18 @@ impl Troublemaker {
         }
     }
 
-    /// Somebody looks after the nodes that have broken down since; false if there are none.
+    /// Somebody looks after the nodes that have broken down since, or came lent; false if there are none.
     pub(super) fn mend(&mut self, world: &mut World) -> bool {
-        let broken = world.cluster.nodes().filter(|(_, node)| node.condition == Condition::Broken);
-        let names: Vec<String> = broken.map(|(_, node)| node.facts.name.clone()).collect();
-        let found = !names.is_empty();
-        for name in names {
-            let patch = NodePatch { condition: Some(Condition::Automated), ..NodePatch::default() };
+        let mend = |node: &Node| {
+            let mut patch = NodePatch::default();
+            doors::end_loan(node, &mut patch);
+            patch.condition = (node.condition == Condition::Broken).then_some(Condition::Automated);
+            (patch != NodePatch::default()).then(|| (node.facts.name.clone(), patch))
+        };
+        let mended: Vec<(String, NodePatch)> =
+            world.cluster.nodes().filter_map(|(_, node)| mend(node)).collect();
+        let found = !mended.is_empty();
+        for (name, patch) in mended {
             let ticket = self.ticket();
             tell_cluster(world, ClusterMessage::UpdateNode { ticket, name, patch: Box::new(patch) });
         }

@@ -1,6 +1,7 @@
 //! The deterministic world: the real machines, virtual time, per-link queues, and a seed that
 //! decides everything else. What happens here can be made to happen again.
 
+mod company;
 mod doors;
 mod endings;
 mod executor;

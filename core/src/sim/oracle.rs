@@ -21,6 +21,7 @@ impl World {
         debug_assert!(self.is_quiescent());
         self.check_views_agree()?;
         self.check_breaking_groups()?;
+        self.check_company()?;
         self.check_vacated_nodes()?;
         let overdue = self.runner.overdue_since(self.now);
         promise!(

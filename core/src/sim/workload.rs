@@ -190,10 +190,23 @@ fn role(rng: &mut Rng, number: usize, start: Start) -> RoleSpec {
     RoleSpec { shape, timeout, retries, ..RoleSpec::new(format!("r{number}"), min, max, Resources::new()) }
 }
 
+/// Now and then a role is there for the others, or its tasks are guests of those of the first.
+fn keep_company(rng: &mut Rng, start: Start, roles: &mut [RoleSpec]) {
+    let Some((host, others)) = roles.split_first_mut() else { return };
+    for role in others {
+        role.auxiliary = rng.u8(0..4) == 0;
+        if start == Start::Atomic && rng.u8(0..3) == 0 {
+            (role.min, role.max) = (host.min, host.max);
+            role.shape = Arc::new(ShapeSpec { guest_of: Some(0), ..ShapeSpec::default() });
+        }
+    }
+}
+
 pub(super) fn job(rng: &mut Rng, number: u64) -> JobSpec {
     let groups = (0..rng.usize(1..=2)).map(|index| {
         let start = if rng.u8(0..3) == 0 { Start::Atomic } else { Start::Independent };
-        let roles = (0..rng.usize(1..=2)).map(|index| role(rng, index, start)).collect();
+        let mut roles: Vec<RoleSpec> = (0..rng.usize(1..=3)).map(|index| role(rng, index, start)).collect();
+        keep_company(rng, start, &mut roles);
         GroupSpec { name: format!("g{index}"), start, hops: hops(rng, start), roles }
     });
     let groups = groups.collect();

@@ -131,7 +131,10 @@ impl Company {
     }
 
     pub fn admits(&self, shape: &ShapeSpec) -> bool {
-        (!shape.minds_company() && !self.is_closed()) || self.objections(shape).next().is_none()
+        // A guest is a part of the company of its host, whatever the host asks for.
+        shape.guest_of.is_some()
+            || (!shape.minds_company() && !self.is_closed())
+            || self.objections(shape).next().is_none()
     }
 
     /// Everything about the company that keeps a task away, in the order of the filters.

@@ -51,5 +51,6 @@ impl GroupSpec {
                 problems.push(Invalid::new(format!("{field}.min"), role.min, Problem::NotSupported));
             }
         }
+        self.note_guests(field, problems);
     }
 }

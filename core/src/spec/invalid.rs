@@ -69,6 +69,18 @@ pub enum Problem {
     NoTime,
     #[error("says why a node is set broken, so `condition` must be `broken`")]
     NeedsBroken,
+    #[error("no other role of the group has this name")]
+    UnknownRole,
+    #[error("a guest cannot have guests")]
+    GuestOfGuest,
+    #[error("guests start together with their hosts, so the group must start `atomic`")]
+    GuestNeedsAtomic,
+    #[error("one guest for each of the {tasks} tasks of its host, a number that does not change")]
+    GuestSize { tasks: u32 },
+    #[error("a guest runs inside its host and asks nothing of the node itself")]
+    OfGuest,
+    #[error("at least one role must be there for its own sake")]
+    OnlyAuxiliary,
     #[error("not supported yet")]
     NotSupported,
 }

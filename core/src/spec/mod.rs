@@ -6,6 +6,7 @@ mod command;
 mod company;
 mod facts;
 mod group;
+mod guests;
 mod invalid;
 mod job;
 mod limits;

@@ -68,7 +68,7 @@ impl Retries {
     pub fn covers(&self, outcome: Outcome) -> bool {
         let on = &self.on;
         match outcome {
-            Outcome::Completed | Outcome::Cancelled | Outcome::Aborted => false,
+            Outcome::Completed | Outcome::Cancelled | Outcome::Aborted | Outcome::Dismissed => false,
             Outcome::Failed(FailureCause::NotStarted) => on.start_failure,
             Outcome::Failed(FailureCause::Code(code)) => on.failure || on.codes.contains(&code),
             Outcome::Failed(_) => on.failure,

@@ -33,6 +33,9 @@ pub struct RoleSpec {
     pub command: Option<Arc<CommandSpec>>,
     /// When a task that did not come to a good end is tried again.
     pub retries: Option<Box<Retries>>,
+    /// They are there for the other roles, such as a master or a server of parameters: when those are
+    /// done, these are stopped, and the group is complete.
+    pub auxiliary: bool,
 }
 
 /// Everything about a task that placement looks at. Tasks of equal shape are identical: they share
@@ -56,13 +59,26 @@ pub struct ShapeSpec {
     pub snapshot: Option<Arc<str>>,
     /// How far apart the tasks of the role may run; their group must start as a whole.
     pub hops: Option<Hops>,
+    /// The role of the group whose tasks these are guests of, one of each: they run on the nodes of those,
+    /// inside what those were given.
+    pub guest_of: Option<u16>,
 }
 
 impl RoleSpec {
     pub fn new(name: impl Into<String>, min: u32, max: u32, request: Resources) -> RoleSpec {
         let shape = Arc::new(ShapeSpec { request, ..ShapeSpec::default() });
-        let (duration, task_key, timeout, command, retries) = (None, None, None, None, None);
-        RoleSpec { name: name.into(), min, max, shape, duration, task_key, timeout, command, retries }
+        RoleSpec {
+            name: name.into(),
+            min,
+            max,
+            shape,
+            duration: None,
+            task_key: None,
+            timeout: None,
+            command: None,
+            retries: None,
+            auxiliary: false,
+        }
     }
 
     pub(super) fn note_problems(&self, field: &str, settings: &Settings, problems: &mut Vec<Invalid>) {

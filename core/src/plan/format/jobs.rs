@@ -20,12 +20,7 @@ use super::retries;
 
 const GROUP_LATER: [Later; 2] = [Later::Zero("freeze"), Later::Text("on_unsatisfiable", "wait")];
 
-const ROLE_LATER: [Later; 4] = [
-    Later::Absent("initial"),
-    Later::False("auxiliary"),
-    Later::Absent("guest_of"),
-    Later::Absent("on_preempt"),
-];
+const ROLE_LATER: [Later; 2] = [Later::Absent("initial"), Later::Absent("on_preempt")];
 
 const TASKS: u64 = u32::MAX as u64;
 const PRIORITIES: std::ops::RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64;
@@ -160,14 +155,29 @@ fn read_group(cursor: Cursor<'_>, kinds: &Kinds) -> Option<GroupSpec> {
     cursor.table(|fields| {
         let name = fields.required("name", "the name of the group").and_then(|name| name.name());
         let start = fields.get("start").map_or(Some(Start::Independent), |start| start.one_of(&STARTS));
-        let roles = fields.required("roles", "the roles of the group");
-        let roles = roles
-            .and_then(|roles| read_each(roles, |role| read_role(role, start.unwrap_or_default(), kinds)));
+        let list = fields.required("roles", "the roles of the group");
+        let roles =
+            list.and_then(|roles| read_each(roles, |role| read_role(role, start.unwrap_or_default(), kinds)));
         let hops = read_hops(fields);
         check_pool(fields);
         fields.later(&GROUP_LATER);
-        Some(GroupSpec { name: name?.to_owned(), start: start?, hops: hops?, roles: roles? })
+        let (name, hops) = (name?.to_owned(), hops?);
+        let mut group = GroupSpec { name, start: start?, hops, roles: roles? };
+        lodge_guests(fields, &list?, &mut group);
+        Some(group)
     })?
+}
+
+/// Roles whose tasks are guests of those of another role, which may come later in the file.
+fn lodge_guests(fields: &Fields<'_>, list: &Cursor<'_>, group: &mut GroupSpec) {
+    for index in 0..group.roles.len() {
+        let Some(role) = list.item(index) else { continue };
+        let Some(host) = role.field("guest_of") else { continue };
+        let Value::Text(host) = host.value() else { continue };
+        if let Err(invalid) = group.lodge(index, host, &format!("roles[{index}].guest_of")) {
+            fields.log().note_invalid(fields.path(), invalid);
+        }
+    }
 }
 
 /// How far apart tasks may run; nothing asks for nothing.
@@ -209,6 +219,8 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
         let rules = read_rules(fields);
         let company = read_company(fields);
         let hops = read_hops(fields);
+        let auxiliary = fields.get("auxiliary").map_or(Some(false), |cursor| cursor.flag());
+        let guest = fields.get("guest_of").map_or(Some(""), |cursor| cursor.name());
         fields.later(&ROLE_LATER);
         let (min, max) = sizes?;
         let shape =
@@ -224,6 +236,7 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
             timeout,
             command,
             retries,
+            auxiliary: guest.and(auxiliary)?,
         })
     })?
 }
