@@ -58,13 +58,14 @@ pub use input::{Format, InputError};
 pub use node_specs::{NodePatch, NodeSpec};
 pub use plimsoll_actors::{
     Acknowledged, Assignment, Assignments, BoxFuture, EngineError, Event, EventBatch, Executor, FatalError,
-    JobStatus, NodeStatus, Order, ShutdownReport, StopSignal, Stopped, Subscription, TaskContext, TaskError,
-    TaskFailure,
+    JobStatus, NodeContext, NodeStatus, Order, ReservationStatus, ShutdownReport, StopSignal, Stopped,
+    Subscription, TaskContext, TaskError, TaskFailure,
 };
 pub use plimsoll_core as core;
+pub use plimsoll_core::cluster_state::{ReservationStage, Usage};
 pub use plimsoll_core::explanation::{Explanation, NodeExplanation};
 pub use plimsoll_core::id::{JobId, TaskId};
-pub use plimsoll_core::messages::{AttemptRecord, TaskHistory};
+pub use plimsoll_core::messages::{AttemptRecord, StateTime, TaskHistory, UsageAnswer, UsageEntry, UsageOf};
 pub use plimsoll_core::outcome::{FailureCause, Outcome};
 pub use plimsoll_core::spec::{Access, CommandSpec, Hops, OutputTo, Retries, RetryOn};
 #[cfg(target_os = "linux")]

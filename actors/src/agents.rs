@@ -16,6 +16,7 @@ use plimsoll_core::turn_log::TurnRecord;
 
 use crate::board::{Board, TaskFailure};
 use crate::clock::Clock;
+use crate::preparations::Preparations;
 use crate::recorder::Recorder;
 use crate::router::Batch;
 use crate::shell::Shell;
@@ -82,6 +83,7 @@ pub(crate) struct CountExecutions;
 pub(crate) struct AgentShard {
     pub(crate) agents: BTreeMap<NodeId, Seat>,
     pub(crate) work: Work,
+    pub(crate) preparations: Preparations,
     pub(crate) runner: Addr<Shell<TaskRunner>>,
     pub(crate) board: Arc<Board>,
     pub(crate) clock: Clock,
@@ -175,6 +177,7 @@ impl AgentShard {
     fn restart(&mut self, node: NodeId, reports: &mut Vec<RunnerMessage>) {
         tracing::error!(%node, "an agent panicked and begins anew");
         self.work.abandon(node);
+        self.preparations.abandon(node);
         let Some(seat) = self.agents.get_mut(&node) else { return };
         let mut out = Outbox::default();
         seat.machine = NodeAgent::restarted(&seat.machine, &mut out);
@@ -182,6 +185,10 @@ impl AgentShard {
             recorder.record(&TurnRecord::AgentRestarted(node, out.clone()));
         }
         reports.append(&mut out.runner);
+    }
+
+    pub(crate) fn name_of(&self, node: NodeId) -> Option<Arc<str>> {
+        self.agents.get(&node).map(|seat| Arc::clone(&seat.name))
     }
 
     fn report(&self, reports: Vec<RunnerMessage>) {
@@ -232,6 +239,7 @@ impl Handler<AgentChange> for AgentShard {
             AgentChange::End { node } => {
                 self.agents.remove(&node);
                 self.work.abandon(node);
+                self.preparations.abandon(node);
             }
         }
     }
@@ -291,6 +299,7 @@ impl Handler<StopAll> for AgentShard {
 
     fn handle(&mut self, _: StopAll, _: &mut Context<Self>) -> MessageResult<StopAll> {
         self.work.stop_all();
+        self.preparations.abandon_all();
         MessageResult(self.work.count())
     }
 }

@@ -8,14 +8,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use dashmap::DashMap;
 use plimsoll_core::breakdown::Breakdown;
 use plimsoll_core::cluster_state::ClusterState;
+use plimsoll_core::cluster_state::ReservationStage;
 use plimsoll_core::id::{Attempt, GroupId, JobId, NodeId};
+use plimsoll_core::job_state::Spent;
 use plimsoll_core::job_state::{Job, JobState};
 use plimsoll_core::messages::{JobEvent, NodeEvent, Refusal};
 use plimsoll_core::outcome::TaskState;
 use plimsoll_core::roll_up::TaskResult;
 use plimsoll_core::scheduler::Scheduler;
 use plimsoll_core::share_report::{ShareBook, ShareNews, ShareStatus};
-use plimsoll_core::spec::JobSpec;
+use plimsoll_core::spec::{JobSpec, NodeState};
 use plimsoll_core::time::Time;
 use rustc_hash::FxBuildHasher;
 use tokio::sync::oneshot;
@@ -30,6 +32,9 @@ pub struct JobStatus {
     pub failed: u64,
     pub cancelled: u64,
     pub aborted: u64,
+    /// Time that its attempts took from being bound until they ran, and from then until they ended, in sum
+    /// over those that have ended.
+    pub spent: Spent,
     /// Groups that wait and hold the claim of a pool, with its name.
     pub assigned: BTreeMap<GroupId, Arc<str>>,
     /// Why it was aborted, if it was.
@@ -60,8 +65,19 @@ pub struct NodeStatus {
     pub name: Arc<str>,
     /// Attempts bound to the node and not ended.
     pub live: u64,
-    /// Why the node is broken, if that is because too much failed there.
+    /// Its condition, its availability, and whether it is heard.
+    pub state: NodeState,
+    /// Who has it for himself.
+    pub reservation: Option<ReservationStatus>,
+    /// Why the node is broken, if that is known.
     pub breakdown: Option<Arc<Breakdown>>,
+}
+
+/// Who has a node for himself, and how far that is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReservationStatus {
+    pub who: Arc<str>,
+    pub stage: ReservationStage,
 }
 
 #[derive(Debug, Default)]
@@ -85,6 +101,7 @@ impl JobStatus {
             failed: 0,
             cancelled: 0,
             aborted: 0,
+            spent: Spent::default(),
             assigned: BTreeMap::new(),
             abort_reason: None,
             result: TaskResult::New,
@@ -113,7 +130,7 @@ impl JobStatus {
 
 impl NodeStatus {
     fn new(id: NodeId, name: Arc<str>) -> NodeStatus {
-        NodeStatus { id, name, live: 0, breakdown: None }
+        NodeStatus { id, name, live: 0, state: NodeState::default(), reservation: None, breakdown: None }
     }
 }
 
@@ -206,8 +223,9 @@ impl Board {
                 self.change_job(attempt.task.job(), |job| job.live += 1);
                 self.change_node(node, |node| node.live += 1);
             }
-            JobEvent::Ended { attempt, node, state, .. } => {
+            JobEvent::Ended { attempt, node, state, bound, began, at, .. } => {
                 self.change_job(attempt.task.job(), |job| {
+                    job.spent.add(bound, began, at);
                     job.live -= 1;
                     job.count(state, 1);
                 });
@@ -276,6 +294,12 @@ impl Board {
             NodeEvent::Broken { node, breakdown } => {
                 self.change_node(*node, |status| status.breakdown = Some(Arc::clone(breakdown)));
             }
+            NodeEvent::State { node, state } => self.change_node(*node, |status| status.state = *state),
+            NodeEvent::Reserved { node, who, stage } => {
+                let reservation = ReservationStatus { who: Arc::clone(who), stage: *stage };
+                self.change_node(*node, |status| status.reservation = Some(reservation));
+            }
+            NodeEvent::Returned { node, .. } => self.change_node(*node, |status| status.reservation = None),
             NodeEvent::BreakdownOver { node } => {
                 self.change_node(*node, |status| status.breakdown = None);
             }
@@ -306,8 +330,14 @@ impl Board {
         self.note_shares(&scheduler.share_news());
         for (id, node) in cluster.nodes() {
             let name: Arc<str> = node.facts.name.as_str().into();
-            let breakdown = node.breakdown.clone();
-            self.nodes.insert(id, NodeStatus { breakdown, ..NodeStatus::new(id, Arc::clone(&name)) });
+            let reservation = node.reservation.as_ref().map(|reservation| ReservationStatus {
+                who: Arc::clone(&reservation.who),
+                stage: reservation.stage,
+            });
+            let (breakdown, state) = (node.breakdown.clone(), node.state());
+            let status =
+                NodeStatus { breakdown, state, reservation, ..NodeStatus::new(id, Arc::clone(&name)) };
+            self.nodes.insert(id, status);
             self.names.insert(name, id);
         }
         for task in jobs.live() {
@@ -316,6 +346,7 @@ impl Board {
         for (id, job) in jobs.jobs() {
             let count = |state| job.groups.iter().map(|group| group.count(state)).sum();
             let status = JobStatus {
+                spent: job.spent,
                 live: job.groups.iter().map(|group| u64::from(group.live)).sum(),
                 completed: count(TaskState::Completed),
                 failed: count(TaskState::Failed),

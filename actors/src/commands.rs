@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use plimsoll_core::explanation::Subject;
 use plimsoll_core::id::{Attempt, JobId, NodeId, TaskId};
-use plimsoll_core::messages::Answer;
+use plimsoll_core::messages::{Answer, UsageOf};
 use plimsoll_core::outcome::Exit;
 use plimsoll_core::settings::Settings;
-use plimsoll_core::spec::{JobSpec, NodePatch, NodeSpec};
+use plimsoll_core::spec::{JobSpec, NodePatch, NodeSpec, ReservationSpec};
+use plimsoll_core::time::Time;
 use tokio::sync::oneshot;
 
 use crate::snapshot::SnapshotResult;
@@ -32,6 +33,10 @@ pub enum Command {
     RemoveNode(String, ReplySender),
     /// A node's agent is silent, or is heard again, as far as the service knows.
     Heartbeat(String, bool, ReplySender),
+    Reserve(String, Box<ReservationSpec>, ReplySender),
+    Return(String, ReplySender),
+    /// How nodes spent their time, since the beginning or a moment.
+    Usage(UsageOf, Option<Time>, ReplySender),
     Explain(Subject, ReplySender),
     /// What keeps it from the node of this name.
     ExplainOn(Subject, String, ReplySender),

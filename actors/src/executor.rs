@@ -29,6 +29,15 @@ pub trait Executor: Send + Sync + 'static {
         Box::pin(async { Ok(()) })
     }
 
+    /// Makes a node ready for somebody who has reserved it. It has the same deadline as [`prepare`], and
+    /// when it fails the reservation is over.
+    ///
+    /// [`prepare`]: Executor::prepare
+    fn prepare_node(&self, node: NodeContext) -> BoxFuture<Result<(), TaskError>> {
+        let _ = node;
+        Box::pin(async { Ok(()) })
+    }
+
     /// Runs the task to its end. When [`TaskContext::stop`] fires it should end soon; after the
     /// grace time the future is dropped.
     fn run(&self, task: TaskContext) -> BoxFuture<Result<(), TaskError>>;
@@ -80,6 +89,16 @@ pub struct TaskContext {
     pub job: Arc<JobSpec>,
     /// The name of the node it runs on.
     pub node: Arc<str>,
+    pub stop: StopSignal,
+}
+
+/// A node that somebody has reserved.
+#[derive(Clone, Debug)]
+pub struct NodeContext {
+    /// Its name.
+    pub node: Arc<str>,
+    /// What is to be installed, in the words of whoever reserved it.
+    pub what: Arc<str>,
     pub stop: StopSignal,
 }
 

@@ -21,6 +21,7 @@ use crate::board::Board;
 use crate::credit::CreditCount;
 use crate::front::Front;
 use crate::herald::{Herald, HostBatch};
+use crate::preparations::NodePreparation;
 use crate::shell::{CatchUp, Seated, Shell};
 
 /// Everything one turn of one machine said to another, in order.
@@ -136,6 +137,14 @@ impl Router {
             }
             HostMessage::Node(NodeEvent::Removed { node, .. }) => {
                 self.shard(*node).do_send(AgentChange::End { node: *node });
+            }
+            HostMessage::Node(NodeEvent::Prepare { node, reservation, what }) => {
+                let (node, reservation, what) = (*node, *reservation, Arc::clone(what));
+                self.shard(node).do_send(NodePreparation::Begin { node, reservation, what });
+            }
+            HostMessage::Node(NodeEvent::EndPreparation { node, reservation }) => {
+                let (node, reservation) = (*node, *reservation);
+                self.shard(node).do_send(NodePreparation::End { node, reservation });
             }
             _ => {}
         }

@@ -77,6 +77,18 @@ impl Slice {
                 let ticket = tickets.one(reply);
                 self.cluster.push(ClusterMessage::Heartbeat { ticket, name, heard });
             }
+            Command::Reserve(name, wish, reply) => {
+                let ticket = tickets.one(reply);
+                self.cluster.push(ClusterMessage::Reserve { ticket, name, wish });
+            }
+            Command::Return(name, reply) => {
+                let ticket = tickets.one(reply);
+                self.cluster.push(ClusterMessage::Return { ticket, name });
+            }
+            Command::Usage(of, since, reply) => {
+                let ticket = tickets.one(reply);
+                self.cluster.push(ClusterMessage::AskUsage { ticket, of, since });
+            }
             Command::Explain(subject, reply) => {
                 let ticket = tickets.one(reply);
                 self.scheduler.push(SchedulerMessage::Explain { ticket, subject });

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::{Arc, RwLock};
 
 use actix::{Actor, Addr, Arbiter, AsyncContext, Context};
+use plimsoll_core::cluster_state::ClusterState;
 use plimsoll_core::id::NodeId;
 use plimsoll_core::job_state::JobState;
 use plimsoll_core::messages::{ClusterMessage, RunnerMessage, SchedulerMessage};
@@ -27,6 +28,7 @@ use crate::front::Front;
 use crate::herald::Herald;
 use crate::lane::Lane;
 use crate::port::Port;
+use crate::preparations::Preparations;
 use crate::router::{Batch, Router};
 use crate::shell::{Common, Seated, Shell};
 use crate::snapshot::{SeatedMachines, Seatful};
@@ -71,7 +73,9 @@ pub(crate) fn wire(
         stop_what_ran(&machines.jobs.machine, &board, &assignments);
     }
     let runner_context = Context::<Shell<TaskRunner>>::new();
-    let shards = shards_of(&options, &common, &board, &workers, &runner_context, &assignments);
+    let cluster_context = Context::<Shell<ClusterState>>::new();
+    let machine_addresses = (runner_context.address(), cluster_context.address());
+    let shards = shards_of(&options, &common, &board, &workers, machine_addresses, &assignments);
     let backlog = Backlog::default();
     let front_context = Context::<Front>::new();
     let herald = Herald::new(Arc::clone(&board), backlog.clone(), front_context.address());
@@ -93,7 +97,7 @@ pub(crate) fn wire(
     let router = Router {
         jobs: seat(machines.jobs, Context::new(), &common),
         scheduler: seat(machines.scheduler, Context::new(), &common),
-        cluster: seat(machines.cluster, Context::new(), &common),
+        cluster: seat(machines.cluster, cluster_context, &common),
         runner: seat(machines.runner, runner_context, &common),
         rebalancer: seat(machines.rebalancer, Context::new(), &common),
         front: front.clone(),
@@ -153,7 +157,7 @@ fn shards_of(
     common: &Common,
     board: &Arc<Board>,
     workers: &tokio::runtime::Handle,
-    runner: &Context<Shell<TaskRunner>>,
+    (runner, cluster): (Addr<Shell<TaskRunner>>, Addr<Shell<ClusterState>>),
     assignments: &Arc<AssignmentQueue>,
 ) -> Vec<AgentShard> {
     let shard = |_| AgentShard {
@@ -164,7 +168,12 @@ fn shards_of(
             }
             None => Work::Assign(Arc::clone(assignments)),
         },
-        runner: runner.address(),
+        preparations: Preparations::new(
+            cluster.clone(),
+            options.executor.as_ref().map(|executor| (Arc::clone(executor), workers.clone())),
+            options.stop_grace,
+        ),
+        runner: runner.clone(),
         board: Arc::clone(board),
         clock: common.clock,
         recorder: common.recorder.clone(),

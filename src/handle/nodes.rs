@@ -1,7 +1,9 @@
 //! Telling about nodes.
 
 use plimsoll_actors::{Command, NodeStatus};
-use plimsoll_core::messages::Refusal;
+use plimsoll_core::messages::{Answer, Refusal, UsageAnswer, UsageOf};
+use plimsoll_core::spec::ReservationSpec;
+use plimsoll_core::time::Time;
 
 use super::Handle;
 use crate::error::RequestError;
@@ -28,6 +30,34 @@ impl Handle {
     /// Tells whether a node's agent is heard. A node that is not heard for long loses its tasks.
     pub async fn heartbeat(&self, name: &str, heard: bool) -> Result<(), RequestError> {
         self.ask(|reply| Command::Heartbeat(name.to_owned(), heard, reply)).await.map(drop)
+    }
+
+    /// Reserves a manual node for somebody, who has it until it is returned. What is to be prepared is
+    /// handed to [`Executor::prepare_node`](crate::Executor::prepare_node) first; with nothing to prepare, or
+    /// without an executor, the node is his at once. Refused unless the node is manual, free and heard.
+    pub async fn reserve_node(
+        &self,
+        name: &str,
+        who: &str,
+        prepare: Option<&str>,
+    ) -> Result<(), RequestError> {
+        let wish = ReservationSpec { who: who.into(), prepare: prepare.map(Into::into) };
+        wish.validate(&self.port.settings())?;
+        self.ask(|reply| Command::Reserve(name.to_owned(), Box::new(wish), reply)).await.map(drop)
+    }
+
+    /// Gives a reserved node back. Preparations that go on are ended first.
+    pub async fn return_node(&self, name: &str) -> Result<(), RequestError> {
+        self.ask(|reply| Command::Return(name.to_owned(), reply)).await.map(drop)
+    }
+
+    /// How a node, the nodes of a pool or all nodes spent their time: since their history began, or since
+    /// a moment as far as it is still known. Nothing is known unless `retention.usage_entries` says so.
+    pub async fn usage(&self, of: UsageOf, since: Option<Time>) -> Result<UsageAnswer, RequestError> {
+        match self.ask(|reply| Command::Usage(of, since, reply)).await? {
+            Answer::Usage(answer) => Ok(*answer),
+            other => unreachable!("usage is told or refused, not {other:?}"),
+        }
     }
 
     /// How a node stands, without asking anybody.

@@ -185,7 +185,10 @@ impl ClusterState {
         let version = self.last_version;
         let node = self.node_mut(id).expect("only nodes that are there are announced");
         node.version = version;
-        let view = node.view();
+        let (view, state) = (node.view(), node.state());
+        if std::mem::replace(&mut node.told, state) != state {
+            out.node_event(NodeEvent::State { node: id, state });
+        }
         out.node_news(NodeNews { node: id, view: Some(view) });
         self.pending.touch(id);
         self.note_usage(id);

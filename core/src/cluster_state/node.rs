@@ -40,6 +40,8 @@ pub struct Node {
     pub breakdown: Option<Arc<Breakdown>>,
     /// Whose tasks failed here since one succeeded, each once.
     pub(super) failed_in_a_row: Vec<Culprit>,
+    /// Its state as the host was told it.
+    pub(super) told: NodeState,
     /// Who has the node for himself.
     pub reservation: Option<Box<Reservation>>,
     pub(super) attempts: Chain,
@@ -96,6 +98,7 @@ impl Node {
             sweep: None,
             breakdown: None,
             failed_in_a_row: Vec::new(),
+            told: NodeState::default(),
             reservation: None,
             attempts: Chain::default(),
             phases: [0; Phase::COUNT],

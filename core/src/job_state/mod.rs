@@ -28,7 +28,7 @@ use crate::outcome::{Phase, TaskState};
 use crate::roll_up::{TaskResult, state_of_all};
 use crate::settings::Settings;
 use crate::spec::{JobSpec, Start};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 pub use group::{Group, GroupStatus};
 pub use retention::Summary;
@@ -56,9 +56,27 @@ pub struct Job {
     pub groups: Vec<Group>,
     pub accepted: Time,
     pub finished: Option<Time>,
+    pub spent: Spent,
     unfinished_groups: u32,
     /// Why it was aborted, if it was.
     pub aborted: Option<Arc<str>>,
+}
+
+/// Time that attempts took which have ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Spent {
+    /// From being bound to a node until they ran, or ended.
+    pub provisioning: Span,
+    /// From then until they ended.
+    pub running: Span,
+}
+
+impl Spent {
+    pub fn add(&mut self, bound: Time, began: Option<Time>, ended: Time) {
+        let began = began.unwrap_or(ended);
+        self.provisioning = Span(self.provisioning.0.saturating_add(began.since(bound).0));
+        self.running = Span(self.running.0.saturating_add(ended.since(began).0));
+    }
 }
 
 /// A live attempt as its job sees it.
@@ -155,7 +173,15 @@ impl JobState {
         let unfinished_groups = groups.len() as u32;
         out.host.push(HostMessage::Accepted { job: id, spec: Arc::clone(&spec) });
         self.sets.enter(&spec.job_set, id);
-        let job = Job { spec, groups, accepted: now, finished: None, unfinished_groups, aborted: None };
+        let job = Job {
+            spec,
+            groups,
+            accepted: now,
+            finished: None,
+            spent: Spent::default(),
+            unfinished_groups,
+            aborted: None,
+        };
         self.jobs.insert(id.0, job);
         self.unfinished += 1;
         out.reply(ticket, Answer::Accepted(id));
@@ -193,11 +219,20 @@ impl JobState {
         let job = self.jobs.get_mut(id.job().0).expect("an unfinished job is kept");
         let retries = &job.spec.groups[id.index()].roles[usize::from(attempt.task.role)].retries;
         let group = &mut job.groups[id.index()];
+        job.spent.add(live.since, live.began, now);
         group.live -= 1;
         let next = group.decide(released, &live, retries.as_deref(), now);
         let next = group.next_of_guest(attempt.task, next);
         let state = next.state();
-        out.job_event(JobEvent::Ended { attempt, node, outcome, began: live.began, at: now, state });
+        out.job_event(JobEvent::Ended {
+            attempt,
+            node,
+            outcome,
+            bound: live.since,
+            began: live.began,
+            at: now,
+            state,
+        });
         self.go_on(now, attempt, outcome, next, out);
         self.finish_group_if_done(now, id, out);
     }

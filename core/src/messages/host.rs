@@ -12,7 +12,7 @@ use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::{Outcome, TaskState};
 use crate::roll_up::TaskResult;
 use crate::share_report::ShareNews;
-use crate::spec::{Condition, JobSpec, ShapeSpec};
+use crate::spec::{Condition, JobSpec, NodeState, ShapeSpec};
 use crate::time::Time;
 
 use super::usage::UsageAnswer;
@@ -151,6 +151,8 @@ pub enum JobEvent {
         attempt: Attempt,
         node: NodeId,
         outcome: Outcome,
+        /// Since when it had its node.
+        bound: Time,
         /// Since when it ran, the preparations over; `None` if it never did.
         began: Option<Time>,
         at: Time,
@@ -205,6 +207,11 @@ pub enum NodeEvent {
     Broken {
         node: NodeId,
         breakdown: Arc<Breakdown>,
+    },
+    /// The node's condition, availability or liveness has changed.
+    State {
+        node: NodeId,
+        state: NodeState,
     },
     /// Somebody has the node for himself, and has come so far with it.
     Reserved {

@@ -1,0 +1,178 @@
+//! Nodes through the handle: drained, broken by hand, reserved and given back, and how they spent their time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll::core::messages::{NodeEvent, Refusal, Returned};
+use plimsoll::core::spec::{Availability, Condition};
+use plimsoll::{
+    BoxFuture, Config, Event, Executor, Handle, JobSpec, NodeContext, NodePatch, NodeSpec, RequestError,
+    ReservationStage, Runtime, TaskContext, TaskError, Usage, UsageAnswer, UsageOf,
+};
+use tokio::sync::Semaphore;
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+fn run<T>(body: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async { tokio::time::timeout(DEADLINE, body).await.expect("within the deadline") })
+}
+
+/// Tasks end when they are told to; nodes are prepared when the test says so, `bad` ones never well.
+struct OnDemand(Arc<Semaphore>);
+
+impl Executor for OnDemand {
+    fn prepare_node(&self, node: NodeContext) -> BoxFuture<Result<(), TaskError>> {
+        let gate = Arc::clone(&self.0);
+        Box::pin(async move {
+            let mut stop = node.stop.clone();
+            tokio::select! {
+                permit = gate.acquire() => permit.expect("the gate stays").forget(),
+                () = stop.stopped() => return Err(TaskError::new("ended")),
+            }
+            if &*node.what == "bad" { Err(TaskError::new("no such system")) } else { Ok(()) }
+        })
+    }
+
+    fn run(&self, task: TaskContext) -> BoxFuture<Result<(), TaskError>> {
+        Box::pin(async move {
+            task.stop.clone().stopped().await;
+            Err(TaskError::new("stopped"))
+        })
+    }
+}
+
+async fn start(settings: &str) -> (Runtime, Handle, Arc<Semaphore>) {
+    let gate = Arc::new(Semaphore::new(0));
+    let config = Config::from_toml(settings).expect("good settings");
+    let builder = Runtime::builder().config(config).executor(OnDemand(Arc::clone(&gate)));
+    let runtime = builder.start().expect("it starts");
+    let handle = runtime.handle();
+    for name in ["a", "b"] {
+        handle.add_node(NodeSpec::new(name).capacity("slot", 1)).await.expect("the node is new");
+    }
+    (runtime, handle, gate)
+}
+
+fn condition(condition: Condition) -> NodePatch {
+    NodePatch { condition: Some(condition), ..NodePatch::default() }
+}
+
+async fn usage(handle: &Handle, name: &str) -> UsageAnswer {
+    handle.usage(UsageOf::Node(name.into()), None).await.expect("the node is there")
+}
+
+async fn current(handle: &Handle, name: &str) -> Usage {
+    usage(handle, name).await.entries.last().expect("a node is in some state").usage
+}
+
+/// Waits until the node is in this state.
+async fn reach(handle: &Handle, name: &str, state: Usage) {
+    while current(handle, name).await != state {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+fn refusal(result: Result<(), RequestError>) -> Refusal {
+    match result.expect_err("it is refused") {
+        RequestError::Refused(refusal) => refusal,
+        other => panic!("refused for another reason: {other}"),
+    }
+}
+
+/// Goal: a manual node goes through waiting, installing, running and idle in the hands of people, takes no
+/// work meanwhile although it becomes automated, and is pending after that. Method: preparations that wait
+/// for the test.
+#[test]
+fn people_reserve_a_node_and_give_it_back() {
+    run(async {
+        let (runtime, handle, gate) = start("").await;
+        handle.update_node("b", condition(Condition::Removed)).await.expect("b is there");
+        assert!(matches!(refusal(handle.reserve_node("a", "ann", None).await), Refusal::NotManual { .. }));
+        handle.update_node("a", condition(Condition::Manual)).await.expect("a is there");
+        handle.reserve_node("a", "ann", Some("system")).await.expect("a is free");
+        let taken = refusal(handle.reserve_node("a", "bob", None).await);
+        assert_eq!(taken, Refusal::NodeReserved { node: "a".into(), who: "ann".into() });
+        reach(&handle, "a", Usage::Installing).await;
+        gate.add_permits(1);
+        reach(&handle, "a", Usage::Running).await;
+        let status = handle.node("a").expect("a is there");
+        let reservation = status.reservation.expect("ann has it");
+        assert_eq!((&*reservation.who, reservation.stage), ("ann", ReservationStage::Running));
+        handle.update_node("a", condition(Condition::Automated)).await.expect("a is there");
+        let job = handle.submit(JobSpec::bag("work", 1).request("slot", 1)).await.expect("accepted");
+        assert_eq!(handle.explain(job).await.expect("it is known").len(), 1, "nobody shares with ann");
+        handle.return_node("a").await.expect("ann has it");
+        reach(&handle, "a", Usage::Running).await;
+        assert_eq!(handle.job(job).expect("it is kept").live, 1);
+        let said: Vec<Usage> = usage(&handle, "a").await.entries.iter().map(|entry| entry.usage).collect();
+        let reserved = [Usage::Idle, Usage::Waiting, Usage::Installing, Usage::Running];
+        assert!(said.windows(4).any(|four| four == reserved), "{said:?}");
+        assert_eq!(refusal(handle.return_node("a").await), Refusal::NotReserved("a".into()));
+        runtime.shutdown(DEADLINE).await;
+    });
+}
+
+/// Goal: preparations that fail, take too long or are not wanted any more end the reservation.
+#[test]
+fn preparations_that_come_to_nothing_end_the_reservation() {
+    run(async {
+        let (runtime, handle, gate) = start("[deadlines]\nprepare = 0.2").await;
+        let mut events = handle.events().expect("it runs");
+        handle.update_node("a", condition(Condition::Manual)).await.expect("a is there");
+        handle.reserve_node("a", "ann", Some("bad")).await.expect("a is free");
+        gate.add_permits(1);
+        let mut ends = Vec::new();
+        while ends.len() < 3 {
+            let batch = events.next().await.expect("it runs");
+            for event in batch.events.iter() {
+                let Event::Node(NodeEvent::Returned { why, .. }) = event else { continue };
+                ends.push(*why);
+                reach(&handle, "a", Usage::Idle).await;
+                if ends.len() < 3 {
+                    handle.reserve_node("a", "ann", Some("system")).await.expect("a is free again");
+                }
+                if ends.len() == 1 {
+                    handle.return_node("a").await.expect("ann has it");
+                }
+            }
+        }
+        assert_eq!(ends, [Returned::NotPrepared, Returned::ByHand, Returned::TooLate]);
+        runtime.shutdown(DEADLINE).await;
+    });
+}
+
+/// Goal: what runs on a drained node goes elsewhere, and the time of its job is told apart.
+#[test]
+fn a_drained_node_is_empty_and_its_work_goes_on_elsewhere() {
+    run(async {
+        let (runtime, handle, _gate) = start("").await;
+        handle.update_node("b", condition(Condition::Manual)).await.expect("b is there");
+        let job = handle.submit(JobSpec::bag("work", 1).request("slot", 1)).await.expect("accepted");
+        reach(&handle, "a", Usage::Running).await;
+        let drain = NodePatch { availability: Some(Availability::Drain), ..NodePatch::default() };
+        handle.update_node("a", drain).await.expect("a is there");
+        reach(&handle, "a", Usage::Idle).await;
+        assert_eq!(handle.explain(job).await.expect("it is known").len(), 1, "it waits again");
+        let broken = NodePatch { reason: Some("no power".into()), ..condition(Condition::Broken) };
+        handle.update_node("b", broken).await.expect("b is there");
+        let said = loop {
+            if let Some(breakdown) = handle.node("b").expect("b is there").breakdown {
+                break breakdown.to_string();
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        };
+        assert_eq!(said, "no power");
+        handle.update_node("b", condition(Condition::Automated)).await.expect("b is there");
+        reach(&handle, "b", Usage::Running).await;
+        handle.cancel(job).await.expect("it runs");
+        let status = handle.wait(job).await.expect("it ends");
+        assert!(status.spent.running.0 > 0 && handle.node("b").expect("b is there").breakdown.is_none());
+        let pool = handle.usage(UsageOf::Pool("default".into()), None).await.expect("answered");
+        assert_eq!(pool.nodes, 2);
+        let parts = usage(&handle, "a").await.time_in(Usage::Running).0
+            + usage(&handle, "b").await.time_in(Usage::Running).0;
+        assert_eq!(pool.time_in(Usage::Running).0, parts, "nothing runs any more");
+        runtime.shutdown(DEADLINE).await;
+    });
+}
