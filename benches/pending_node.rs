@@ -32,11 +32,12 @@ fn main() {
         true => (&[1_000], &[10_000, 1_000_000], 20_000),
         false => (&[1_000, 10_000], &[10_000, 100_000, 1_000_000], 200_000),
     };
-    report.add(table(nodes, waiting, steps));
+    report.add(table(nodes, waiting, steps, false));
+    report.add(table(&nodes[..1], waiting, steps, true));
     report.finish();
 }
 
-fn table(nodes: &[u32], waiting: &[u32], steps: u32) -> Table {
+fn table(nodes: &[u32], waiting: &[u32], steps: u32, shared: bool) -> Table {
     let columns = [
         "nodes",
         "waiting",
@@ -52,11 +53,13 @@ fn table(nodes: &[u32], waiting: &[u32], steps: u32) -> Table {
         "scan per s",
         "times scan",
     ];
-    let mut table = Table::new("Pending node: the Scheduler's turn alone, then the round trip", &columns);
+    let shares = if shared { "10 classes, 100 queues" } else { "first come, first served" };
+    let title = format!("Pending node, {shares}: the Scheduler's turn alone, then the round trip");
+    let mut table = Table::new(title, &columns);
     for nodes in nodes {
         let mut costs = Vec::new();
         for waiting in waiting {
-            let size = Size { nodes: *nodes, waiting: *waiting };
+            let size = Size { nodes: *nodes, waiting: *waiting, shared };
             let measured = steps::measure(size, steps);
             let scan = naive::measure(size, steps);
             costs.push(nanos_each(measured.deciding_total, measured.decisions));

@@ -13,11 +13,11 @@ use plimsoll_core::id::{Attempt, NodeId};
 use plimsoll_core::outcome::{Exit, Phase};
 use plimsoll_core::spec::JobSpec;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::agents::{AgentShard, ExecutionNews, Progress};
 use crate::executor::{Executor, StopSignal, TaskContext, TaskError};
+use crate::flag::{Flag, Raiser};
 use crate::work::Started;
 
 pub(crate) struct Executions {
@@ -34,7 +34,7 @@ pub(crate) struct Executions {
 
 struct Execution {
     serial: u64,
-    stop: watch::Sender<bool>,
+    stop: Raiser,
     abort: AbortHandle,
 }
 
@@ -92,11 +92,11 @@ impl Executions {
         shard: Addr<AgentShard>,
     ) -> AbortHandle {
         let news = move |what| ExecutionNews { node, attempt, serial, what };
-        let WholeWork { future, mut running } = work;
+        let WholeWork { future, running } = work;
         let reporter = shard.clone();
-        if !*running.borrow() {
+        if !running.is_raised() {
             self.workers.spawn(async move {
-                if running.wait_for(|running| *running).await.is_ok() {
+                if running.raised().await {
                     reporter.do_send(news(Progress::Reached(Phase::Running)));
                 }
             });
@@ -120,7 +120,7 @@ impl Executions {
     /// Tells an execution to end, and drops it after the grace time.
     pub(crate) fn stop(&mut self, node: NodeId, attempt: Attempt) {
         let Some(execution) = self.running.get(&(node, attempt)) else { return };
-        execution.stop.send_replace(true);
+        execution.stop.raise();
         let (abort, grace) = (execution.abort.clone(), self.grace);
         self.workers.spawn(async move {
             tokio::time::sleep(grace).await;
@@ -141,7 +141,7 @@ impl Executions {
     pub(crate) fn abandon(&mut self, node: NodeId) {
         self.running.retain(|(on, _), execution| {
             if *on == node {
-                execution.stop.send_replace(true);
+                execution.stop.raise();
                 execution.abort.abort();
             }
             *on != node
@@ -154,7 +154,7 @@ impl Executions {
 
     /// Forgets an execution that has ended; true if it had been told to.
     pub(crate) fn end(&mut self, node: NodeId, attempt: Attempt) -> bool {
-        self.running.remove(&(node, attempt)).is_some_and(|execution| *execution.stop.borrow())
+        self.running.remove(&(node, attempt)).is_some_and(|execution| execution.stop.is_raised())
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -165,24 +165,24 @@ impl Executions {
 /// Preparing and running as one future, and whether it has come to running.
 struct WholeWork {
     future: Run,
-    running: watch::Receiver<bool>,
+    running: Flag,
 }
 
 impl WholeWork {
     fn is_running(&self) -> bool {
-        *self.running.borrow()
+        self.running.is_raised()
     }
 }
 
 fn whole_work(executor: &Arc<dyn Executor>, task: TaskContext) -> WholeWork {
-    let (begun, running) = watch::channel(false);
+    let (begun, running) = Raiser::new();
     let executor = Arc::clone(executor);
     let future = Box::pin(async move {
         executor.prepare(&task).await.map_err(|error| TaskError::not_started(error.text))?;
         if task.stop.is_stopped() {
             return Err(TaskError::not_started("told to stop before it ran"));
         }
-        begun.send_replace(true);
+        begun.raise();
         executor.run(task).await
     });
     WholeWork { future, running }

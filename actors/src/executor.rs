@@ -9,7 +9,8 @@ use plimsoll_core::id::{Attempt, JobId};
 use plimsoll_core::outcome::FailureCause;
 use plimsoll_core::spec::{GroupSpec, JobSpec, RoleSpec};
 use thiserror::Error;
-use tokio::sync::watch;
+
+use crate::flag::{Flag, Raiser};
 
 /// A future that can move between threads.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
@@ -124,23 +125,23 @@ impl TaskContext {
 /// Tells a task that it is to end.
 #[derive(Clone, Debug)]
 pub struct StopSignal {
-    receiver: watch::Receiver<bool>,
+    flag: Flag,
 }
 
 impl StopSignal {
-    pub(crate) fn new() -> (watch::Sender<bool>, StopSignal) {
-        let (sender, receiver) = watch::channel(false);
-        (sender, StopSignal { receiver })
+    pub(crate) fn new() -> (Raiser, StopSignal) {
+        let (raiser, flag) = Raiser::new();
+        (raiser, StopSignal { flag })
     }
 
     /// Whether the task is to end.
     pub fn is_stopped(&self) -> bool {
-        *self.receiver.borrow()
+        self.flag.is_raised()
     }
 
     /// Completes when the task is to end.
     pub async fn stopped(&mut self) {
-        // A sender that is gone means that nobody waits for this task any more.
-        let _ = self.receiver.wait_for(|stopped| *stopped).await;
+        // A raiser that is gone means that nobody waits for this task any more.
+        self.flag.raised().await;
     }
 }

@@ -16,6 +16,7 @@ mod engine;
 mod executions;
 mod executor;
 mod fatal;
+mod flag;
 mod front;
 mod herald;
 mod lane;

@@ -1,6 +1,5 @@
 //! The measured steps: one attempt ends, its node is pending, the Scheduler finds it work.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
@@ -11,13 +10,11 @@ use plimsoll_core::job_state::JobState;
 use plimsoll_core::machine::Machine;
 use plimsoll_core::messages::{ClusterMessage, EndReport, JobMessage, Outbox, Placement, SchedulerMessage};
 use plimsoll_core::outcome::Exit;
-use plimsoll_core::spec::JobSpec;
 use plimsoll_core::time::{Span, Time};
 
 use crate::support::Machines;
-use crate::support::machines::settings_without_window;
 
-use super::workload::{SEED, Size, capacity, request};
+use super::workload::{SEED, Size, capacity};
 
 #[derive(Debug)]
 pub struct Measured {
@@ -48,7 +45,7 @@ fn nanoseconds() -> Histogram<u64> {
 }
 
 pub fn measure(size: Size, steps: u32) -> Measured {
-    let settings = settings_without_window();
+    let settings = size.settings();
     let (machines, _) = Machines::with_nodes(&settings, size.nodes, &capacity());
     let measured = Measured {
         deciding: nanoseconds(),
@@ -91,7 +88,7 @@ impl Steps {
     }
 
     fn submit(&mut self, tasks: u32) {
-        let job = Arc::new(JobSpec::bag("bag", tasks, request(self.submitted)));
+        let job = self.size.job(self.submitted, tasks);
         self.submitted += 1;
         let message = JobMessage::Submit { ticket: Ticket(0), job, adopted: Vec::new() };
         self.tell_jobs(vec![message]);

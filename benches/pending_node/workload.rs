@@ -1,8 +1,13 @@
 //! The cluster and the queue: equal nodes, a thousand jobs, fifty shapes.
 
-use plimsoll_core::resources::{KindId, Resources};
+use std::sync::Arc;
 
-use crate::support::machines::CPU;
+use plimsoll::Config;
+use plimsoll_core::resources::{KindId, Resources};
+use plimsoll_core::settings::Settings;
+use plimsoll_core::spec::JobSpec;
+
+use crate::support::machines::{CPU, settings_without_window};
 
 pub const JOBS: u32 = 1_000;
 pub const MEMORY: KindId = KindId(2);
@@ -16,9 +21,41 @@ pub const SEED: u64 = 7;
 pub struct Size {
     pub nodes: u32,
     pub waiting: u32,
+    /// Ten classes with a hundred queues, instead of first come, first served.
+    pub shared: bool,
 }
 
+const CLASSES: u32 = 10;
+const QUEUES: u32 = 100;
+
 impl Size {
+    pub fn settings(self) -> Arc<Settings> {
+        if !self.shared {
+            return settings_without_window();
+        }
+        let mut text = String::from(
+            "window = 0.0\nshare_key = \"entitlement\"\nqueue_key = \"flow\"\nhalf_time = 3600.0\n",
+        );
+        text.push_str("[limits]\nplacements_per_turn = 1000000\n");
+        for class in 0..CLASSES {
+            text.push_str(&format!("[[classes]]\nname = \"c{class}\"\npercent = 10\n"));
+        }
+        for queue in 0..QUEUES {
+            let class = queue % CLASSES;
+            text.push_str(&format!("[[queues]]\nname = \"q{queue}\"\nclass = \"c{class}\"\n"));
+        }
+        Arc::new(Config::from_toml(&text).expect("good settings").settings().clone())
+    }
+
+    /// The job with this number.
+    pub fn job(self, number: u32, tasks: u32) -> Arc<JobSpec> {
+        let mut job = JobSpec::bag("bag", tasks, request(number));
+        if self.shared {
+            job.standing.queue = format!("q{}", number % QUEUES).into();
+        }
+        Arc::new(job)
+    }
+
     pub fn tasks_per_job(self) -> u32 {
         self.waiting / JOBS
     }
