@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::flag::Raiser;
 use actix::{Addr, Context, Handler, Message};
 use plimsoll_core::cluster_state::ClusterState;
 use plimsoll_core::id::NodeId;
 use plimsoll_core::messages::{ClusterMessage, Preparation};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::agents::AgentShard;
@@ -35,7 +35,7 @@ pub(crate) struct Preparations {
 
 struct Running {
     reservation: u64,
-    stop: watch::Sender<bool>,
+    stop: Raiser,
     abort: AbortHandle,
 }
 
@@ -71,7 +71,7 @@ impl Preparations {
     fn end(&mut self, node: NodeId, reservation: u64) {
         match self.running.remove(&node) {
             Some(running) if running.reservation == reservation => {
-                running.stop.send_replace(true);
+                running.stop.raise();
                 let (abort, grace) = (running.abort.clone(), self.grace);
                 if let Some((_, workers)) = &self.executor {
                     workers.spawn(async move {
@@ -93,7 +93,7 @@ impl Preparations {
     /// Ends what goes on for a node without waiting for it.
     pub(crate) fn abandon(&mut self, node: NodeId) {
         if let Some(running) = self.running.remove(&node) {
-            running.stop.send_replace(true);
+            running.stop.raise();
             running.abort.abort();
         }
     }
