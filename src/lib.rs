@@ -53,7 +53,7 @@ pub mod test_util;
 pub use builder::{Builder, StartError};
 pub use config::Config;
 pub use error::{RequestError, StoppedError, SubmitError};
-pub use handle::{Explained, Handle, SubmitMany, TaskOutcome};
+pub use handle::{Explained, Handle, Reprioritise, SubmitMany, TaskOutcome};
 pub use input::{Format, InputError};
 pub use node_specs::{NodePatch, NodeSpec};
 pub use plimsoll_actors::{
@@ -67,6 +67,7 @@ pub use plimsoll_core::explanation::{Explanation, NodeExplanation};
 pub use plimsoll_core::id::{JobId, TaskId};
 pub use plimsoll_core::messages::{AttemptRecord, StateTime, TaskHistory, UsageAnswer, UsageEntry, UsageOf};
 pub use plimsoll_core::outcome::{FailureCause, Outcome};
+pub use plimsoll_core::share_report::{ShareName, ShareStatus};
 pub use plimsoll_core::spec::{Access, CommandSpec, Hops, OutputTo, Retries, RetryOn};
 #[cfg(target_os = "linux")]
 pub use process::{Output, OutputBook, ProcessExecutor};

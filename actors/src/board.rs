@@ -217,6 +217,11 @@ impl Board {
         self.last_job.fetch_max(id.0, Ordering::AcqRel);
     }
 
+    /// A job stands otherwise from now on.
+    pub(crate) fn respecify(&self, id: JobId, spec: Arc<JobSpec>) {
+        self.change_job(id, |job| job.spec = spec);
+    }
+
     pub(crate) fn note_job(&self, event: &JobEvent) {
         match *event {
             JobEvent::Bound { attempt, node, .. } => {

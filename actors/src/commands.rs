@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use plimsoll_core::explanation::Subject;
 use plimsoll_core::id::{Attempt, JobId, NodeId, TaskId};
-use plimsoll_core::messages::{Answer, UsageOf};
+use plimsoll_core::messages::{Addressed, Answer, UsageOf};
 use plimsoll_core::outcome::Exit;
 use plimsoll_core::settings::Settings;
-use plimsoll_core::spec::{JobSpec, NodePatch, NodeSpec, ReservationSpec};
+use plimsoll_core::spec::{JobSpec, NodePatch, NodeSpec, ReservationSpec, StandingChange};
 use plimsoll_core::time::Time;
 use tokio::sync::oneshot;
 
@@ -24,6 +24,8 @@ pub enum Command {
     /// Many at once; the answers come in the same order.
     SubmitMany(Vec<Arc<JobSpec>>, oneshot::Sender<Vec<Answer>>),
     Cancel(JobId, ReplySender),
+    /// Where these jobs queue and how urgent they are from now on.
+    Reprioritise(Addressed, StandingChange, ReplySender),
     /// Which jobs belong to the set of this name.
     ListSet(String, ReplySender),
     Abort(JobId, Arc<str>, ReplySender),

@@ -76,6 +76,7 @@ impl Handler<HostBatch> for Herald {
                 HostMessage::Accepted { .. } => {}
                 HostMessage::Aborted { job, reason } => self.board.note_abort(job, &reason),
                 HostMessage::Assigned { group, pool } => self.board.note_assigned(group, pool),
+                HostMessage::Respecified { job, spec } => self.board.respecify(job, spec),
                 HostMessage::Shares(news) => self.board.note_shares(&news),
                 HostMessage::Job(event) => {
                     self.board.note_job(&event);

@@ -15,6 +15,14 @@ use crate::router::Router;
 use crate::snapshot::SnapshotResult;
 use crate::subscriptions::Subscriber;
 
+/// Hands a request on under the ticket with which it is answered.
+macro_rules! ask {
+    ($list:expr, $kind:ident::$variant:ident { $($field:ident),* }, $tickets:ident, $reply:ident) => {{
+        let ticket = $tickets.one($reply);
+        $list.push($kind::$variant { ticket, $($field),* });
+    }};
+}
+
 /// What a slice of commands becomes.
 #[derive(Default)]
 pub(crate) struct Slice {
@@ -45,57 +53,41 @@ impl Slice {
                 let submit = |(ticket, job)| JobMessage::Submit { ticket, job, adopted: Vec::new() };
                 self.jobs.extend(numbers.zip(jobs).map(submit));
             }
-            Command::Cancel(job, reply) => {
-                let ticket = tickets.one(reply);
-                self.jobs.push(JobMessage::Cancel { ticket, job });
+            Command::Cancel(job, reply) => ask!(self.jobs, JobMessage::Cancel { job }, tickets, reply),
+            Command::Reprioritise(jobs, change, reply) => {
+                ask!(self.jobs, JobMessage::Reprioritise { jobs, change }, tickets, reply)
             }
-            Command::ListSet(set, reply) => {
-                let ticket = tickets.one(reply);
-                self.jobs.push(JobMessage::ListSet { ticket, set });
-            }
+            Command::ListSet(set, reply) => ask!(self.jobs, JobMessage::ListSet { set }, tickets, reply),
             Command::Abort(job, reason, reply) => {
-                let ticket = tickets.one(reply);
-                self.jobs.push(JobMessage::Abort { ticket, job, reason });
+                ask!(self.jobs, JobMessage::Abort { job, reason }, tickets, reply)
             }
-            Command::History(task, reply) => {
-                let ticket = tickets.one(reply);
-                self.jobs.push(JobMessage::History { ticket, task });
-            }
+            Command::History(task, reply) => ask!(self.jobs, JobMessage::History { task }, tickets, reply),
             Command::AddNode(node, reply) => {
-                let ticket = tickets.one(reply);
-                self.cluster.push(ClusterMessage::AddNode { ticket, node });
+                ask!(self.cluster, ClusterMessage::AddNode { node }, tickets, reply)
             }
             Command::UpdateNode(name, patch, reply) => {
-                let ticket = tickets.one(reply);
-                self.cluster.push(ClusterMessage::UpdateNode { ticket, name, patch });
+                ask!(self.cluster, ClusterMessage::UpdateNode { name, patch }, tickets, reply)
             }
             Command::RemoveNode(name, reply) => {
-                let ticket = tickets.one(reply);
-                self.cluster.push(ClusterMessage::RemoveNode { ticket, name });
+                ask!(self.cluster, ClusterMessage::RemoveNode { name }, tickets, reply)
             }
             Command::Heartbeat(name, heard, reply) => {
-                let ticket = tickets.one(reply);
-                self.cluster.push(ClusterMessage::Heartbeat { ticket, name, heard });
+                ask!(self.cluster, ClusterMessage::Heartbeat { name, heard }, tickets, reply)
             }
             Command::Reserve(name, wish, reply) => {
-                let ticket = tickets.one(reply);
-                self.cluster.push(ClusterMessage::Reserve { ticket, name, wish });
+                ask!(self.cluster, ClusterMessage::Reserve { name, wish }, tickets, reply)
             }
             Command::Return(name, reply) => {
-                let ticket = tickets.one(reply);
-                self.cluster.push(ClusterMessage::Return { ticket, name });
+                ask!(self.cluster, ClusterMessage::Return { name }, tickets, reply)
             }
             Command::Usage(of, since, reply) => {
-                let ticket = tickets.one(reply);
-                self.cluster.push(ClusterMessage::AskUsage { ticket, of, since });
+                ask!(self.cluster, ClusterMessage::AskUsage { of, since }, tickets, reply)
             }
             Command::Explain(subject, reply) => {
-                let ticket = tickets.one(reply);
-                self.scheduler.push(SchedulerMessage::Explain { ticket, subject });
+                ask!(self.scheduler, SchedulerMessage::Explain { subject }, tickets, reply)
             }
             Command::ExplainOn(subject, node, reply) => {
-                let ticket = tickets.one(reply);
-                self.scheduler.push(SchedulerMessage::ExplainOn { ticket, subject, node });
+                ask!(self.scheduler, SchedulerMessage::ExplainOn { subject, node }, tickets, reply)
             }
             Command::Settings(settings) => self.settings = Some(settings),
             Command::Subscribe(subscriber) => self.subscribers.push(subscriber),

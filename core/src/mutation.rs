@@ -52,6 +52,8 @@ pub enum Mutation {
     MissChange,
     /// The Scheduler does not tell tasks apart by who asks although a node minds.
     ForgetWhoAsks,
+    /// The Scheduler leaves a job where it stood.
+    KeepOldStanding,
     /// JobState does not queue a lost task again.
     LoseReturnedTask,
     /// JobState leaves auxiliary tasks running when everything their group is for is done.

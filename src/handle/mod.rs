@@ -4,6 +4,7 @@ mod assignments;
 mod control;
 mod explain;
 mod nodes;
+mod standing;
 mod submit;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::error::{RequestError, StoppedError};
 
 pub use assignments::TaskOutcome;
 pub use explain::Explained;
+pub use standing::Reprioritise;
 pub use submit::SubmitMany;
 
 /// Batches that an event subscription holds for its reader before it counts gaps.
@@ -100,14 +102,6 @@ impl Handle {
     /// there are none.
     pub fn shares(&self) -> Vec<ShareStatus> {
         self.port.board().shares()
-    }
-
-    /// The jobs of a set that are kept, oldest first.
-    pub async fn job_set(&self, set: &str) -> Result<Vec<JobId>, RequestError> {
-        match self.ask(|reply| Command::ListSet(set.to_owned(), reply)).await? {
-            Answer::Jobs(jobs) => Ok(jobs),
-            other => unreachable!("a set is listed or refused, not {other:?}"),
-        }
     }
 
     /// The runtime's own clock, in which events are stamped.

@@ -16,7 +16,7 @@ const GROUP: [&str; 2] = ["freeze", "on_unsatisfiable"];
 
 const ROLE: [&str; 2] = ["initial", "on_preempt"];
 
-const EVENTS: [&str; 4] = ["idle", "resize", "reprioritise", "settings"];
+const EVENTS: [&str; 3] = ["idle", "resize", "settings"];
 
 /// Every place at which a field of later may stand, as a pointer and as the path that faults name.
 fn places() -> Vec<(String, String)> {

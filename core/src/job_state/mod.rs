@@ -8,6 +8,7 @@ mod company;
 mod control;
 mod group;
 mod job_sets;
+mod reprioritise;
 mod retention;
 mod retries;
 mod role;
@@ -271,6 +272,9 @@ impl JobState {
         match message {
             JobMessage::Submit { ticket, job, adopted } => self.submit(now, ticket, job, &adopted, out),
             JobMessage::Cancel { ticket, job } => self.cancel(ticket, job, out),
+            JobMessage::Reprioritise { ticket, jobs, change } => {
+                self.reprioritise(ticket, &jobs, &change, out);
+            }
             JobMessage::ListSet { ticket, set } => self.list_set(ticket, &set, out),
             JobMessage::Abort { ticket, job, reason } => self.abort(ticket, job, reason, out),
             JobMessage::Assigned { group, pool } => self.assigned(group, Some(pool), out),

@@ -39,6 +39,11 @@ pub enum HostMessage {
         group: GroupId,
         pool: Option<Arc<str>>,
     },
+    /// A job stands otherwise from now on.
+    Respecified {
+        job: JobId,
+        spec: Arc<JobSpec>,
+    },
     Job(JobEvent),
     Node(NodeEvent),
     /// Shares that changed in a turn of the Scheduler.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::Phase;
 use crate::settings::Settings;
-use crate::spec::JobSpec;
+use crate::spec::{JobSpec, StandingChange};
 
 use super::scheduler::{Adopted, Released};
 
@@ -27,6 +27,12 @@ pub enum JobMessage {
     ListSet {
         ticket: Ticket,
         set: String,
+    },
+    /// Changes where a job, or every job of a set, queues and how urgent it is; validated.
+    Reprioritise {
+        ticket: Ticket,
+        jobs: Addressed,
+        change: StandingChange,
     },
     /// Like a cancel, but its tasks end as aborted, for this reason.
     Abort {
@@ -58,6 +64,14 @@ pub enum JobMessage {
     Released(Vec<Released>),
     /// From ClusterState: nothing of these cancelled groups is live any more.
     Withdrawn(Vec<GroupId>),
+}
+
+/// Which jobs are meant.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Addressed {
+    Job(JobId),
+    /// Every job of this set that is kept.
+    Set(String),
 }
 
 /// An attempt and the node it is bound to.

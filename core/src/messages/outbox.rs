@@ -64,6 +64,10 @@ impl Outbox {
         append!(self.scheduler, SchedulerMessage::NewGroups, arrival);
     }
 
+    pub fn reprioritised(&mut self, job: Reprioritised) {
+        append!(self.scheduler, SchedulerMessage::Reprioritise, job);
+    }
+
     pub fn return_task(&mut self, task: ReturnedTask) {
         append!(self.scheduler, SchedulerMessage::Return, task);
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::breakdown::Breakdown;
 use crate::explanation::Subject;
-use crate::id::{Attempt, GroupId, NodeId, TaskId, Ticket};
+use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::{Outcome, StopCause};
 use crate::resources::Resources;
 use crate::settings::Settings;
@@ -25,6 +25,8 @@ pub enum SchedulerMessage {
         group: GroupId,
         comes_back: bool,
     },
+    /// From JobState: these jobs stand otherwise from now on.
+    Reprioritise(Vec<Reprioritised>),
     /// From JobState: these groups are cancelled.
     Withdraw(Vec<GroupId>),
     /// From JobState: these groups are aborted.
@@ -81,6 +83,13 @@ pub enum SchedulerMessage {
     },
     /// From the host: what failed before, to be remembered as if it had been heard then; oldest first.
     PastFailures(Vec<PastFailure>),
+}
+
+/// A job and how it stands from now on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Reprioritised {
+    pub job: JobId,
+    pub standing: Standing,
 }
 
 /// A group that wants places.

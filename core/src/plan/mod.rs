@@ -10,4 +10,4 @@ mod tests;
 
 pub use report::{Decision, DecisionKind, PlanReport, Summary, WaitingGroup};
 pub use run::{PlanError, run};
-pub use scenario::{Happening, RunningTasks, Scenario, ScenarioEvent, ScenarioJob, Which};
+pub use scenario::{Happening, RunningTasks, Scenario, ScenarioEvent, ScenarioJob, Which, WhichJobs};

@@ -7,7 +7,9 @@ use thiserror::Error;
 
 use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::machine::{Broken, Machine};
-use crate::messages::{Answer, ClusterMessage, HostMessage, JobEvent, JobMessage, Refusal, SchedulerMessage};
+use crate::messages::{
+    Addressed, Answer, ClusterMessage, HostMessage, JobEvent, JobMessage, Refusal, SchedulerMessage,
+};
 use crate::outcome::{Exit, FailureCause, Outcome, Phase, StopCause};
 use crate::sim::{Batch, Behaviour, Course, Party, World};
 use crate::spec::{JobSpec, Liveness, NodeChoice, NodePatch};
@@ -15,7 +17,7 @@ use crate::time::{Span, Time};
 
 use super::lay::{Laid, lay};
 use super::report::{Decision, DecisionKind, PlanReport, WaitingGroup};
-use super::scenario::{Happening, Scenario, Which};
+use super::scenario::{Happening, Scenario, Which, WhichJobs};
 
 /// Why a dry run of a well-formed file cannot be carried out.
 #[derive(Clone, PartialEq, Debug, Error)]
@@ -165,6 +167,7 @@ impl<'a> DryRun<'a> {
             match message {
                 HostMessage::Reply { answer: Answer::Refused(refusal), .. } => return Err(refusal.into()),
                 HostMessage::Job(event) => self.record(event),
+                HostMessage::Respecified { job, spec } => self.jobs[job.0 as usize - 1] = spec,
                 _ => {}
             }
         }
@@ -208,6 +211,16 @@ impl<'a> DryRun<'a> {
                 let (job, reason) = (self.numbers[job], reason.as_str().into());
                 let abort = JobMessage::Abort { ticket: Ticket(0), job, reason };
                 self.world.tell(Party::Jobs, Batch::Jobs(vec![abort]));
+                Ok(())
+            }
+            Happening::Reprioritise { jobs, change } => {
+                let jobs = match jobs {
+                    WhichJobs::Job(job) => Addressed::Job(self.numbers[job]),
+                    WhichJobs::Set(set) => Addressed::Set(set.clone()),
+                };
+                let change = change.clone();
+                let reprioritise = JobMessage::Reprioritise { ticket: Ticket(0), jobs, change };
+                self.world.tell(Party::Jobs, Batch::Jobs(vec![reprioritise]));
                 Ok(())
             }
             Happening::Cancel { job } => {

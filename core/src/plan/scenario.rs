@@ -2,7 +2,7 @@
 
 use crate::messages::PastFailure;
 use crate::settings::Settings;
-use crate::spec::{JobSpec, Liveness, NodePatch, NodeSpec};
+use crate::spec::{JobSpec, Liveness, NodePatch, NodeSpec, StandingChange};
 use crate::time::Time;
 
 /// Everything a dry run starts from.
@@ -79,6 +79,18 @@ pub enum Happening {
     Cancel {
         job: String,
     },
+    /// A job, or every job of a set, comes to stand elsewhere.
+    Reprioritise {
+        jobs: WhichJobs,
+        change: StandingChange,
+    },
+}
+
+/// One job, or all of a set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum WhichJobs {
+    Job(String),
+    Set(String),
 }
 
 /// Which of the running tasks of a job; whatever is not given may be anything.

@@ -63,6 +63,12 @@ impl RunClock {
         self.run_time.value()
     }
 
+    /// Charges go by another weight from now on.
+    pub(super) fn set_weight(&mut self, now: Time, running: u128, weight: Weight) {
+        self.charge(now, running);
+        self.run_time.set_weight(weight);
+    }
+
     /// A newcomer has no claim on the past.
     pub(super) fn place(&mut self, now: Time, floor: VirtualTime) {
         self.run_time.place(floor, VirtualTime::default());

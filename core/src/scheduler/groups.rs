@@ -98,6 +98,11 @@ impl JobView {
         JobView { groups: Vec::new(), standing, leaf, running: 0, served: 0, clock: None }
     }
 
+    pub(super) fn stand(&mut self, requestor: Arc<str>, standing: Standing) {
+        let is_plain = requestor.is_empty() && standing == Standing::default();
+        self.standing = (!is_plain).then(|| Box::new((requestor, standing)));
+    }
+
     pub(super) fn lifetime(&self) -> Option<Span> {
         self.standing.as_ref().and_then(|standing| standing.1.lifetime)
     }

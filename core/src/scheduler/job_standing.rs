@@ -75,14 +75,14 @@ impl Scheduler {
     }
 
     /// A newcomer begins where those are that are served now.
-    fn new_clock(&self, now: Time, leaf: LeafId, band: &str) -> Box<JobClock> {
+    pub(super) fn new_clock(&self, now: Time, leaf: LeafId, band: &str) -> Box<JobClock> {
         let mut clock = RunClock::new(self.band_weight(band));
         clock.place(now, self.shares.leaf(leaf).floor.value());
         Box::new(JobClock { clock, cost: 0 })
     }
 
     /// What a band counts for where bands are weights.
-    fn band_weight(&self, band: &str) -> Weight {
+    pub(super) fn band_weight(&self, band: &str) -> Weight {
         let shares = &self.settings.shares;
         let band = shares.band(band).map(|band| shares.bands[band].value);
         band.and_then(|value| Weight::from_number(value as f64)).unwrap_or(Weight::ONE)
@@ -96,7 +96,7 @@ impl Scheduler {
         (job.leaf, job.lifetime().filter(|_| matters))
     }
 
-    fn leaf_for(&mut self, requestor: &str, standing: &Standing) -> LeafId {
+    pub(super) fn leaf_for(&mut self, requestor: &str, standing: &Standing) -> LeafId {
         let (leaf, is_new) = self.shares.leaf_for(requestor, standing, &self.settings.shares);
         if is_new {
             self.shapes.add_leaf(self.settings.kinds.len());
@@ -194,7 +194,7 @@ impl Scheduler {
         }
     }
 
-    fn charge(&mut self, now: Time, leaf: LeafId, task: TaskId, tasks: i64) {
+    pub(super) fn charge(&mut self, now: Time, leaf: LeafId, task: TaskId, tasks: i64) {
         if !self.shares.is_plain() {
             let firm = self.jobs.get(task.job().0).is_some_and(|job| job.lifetime().is_none());
             let request = self.request_of(task).clone();
@@ -295,7 +295,7 @@ impl Scheduler {
         }
     }
 
-    fn place_role_anew(&mut self, now: Time, entry: Entry) {
+    pub(super) fn place_role_anew(&mut self, now: Time, entry: Entry) {
         let role = usize::from(entry.role);
         let view = &self.group(entry.group).expect("the caller has seen the group").roles[role];
         let (queued, spec) = (view.queued, Arc::clone(&view.spec));

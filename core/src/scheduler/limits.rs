@@ -83,6 +83,11 @@ impl Limits {
         Some(shape)
     }
 
+    /// Whether an attempt has drawn from a budget.
+    pub(super) fn has_drawn(&self, slot: Slot) -> bool {
+        self.draws.contains_key(&slot)
+    }
+
     /// Whether there is any limit at all, so that nobody pays for none.
     pub(super) fn any(settings: &ShareSettings) -> bool {
         // Without classes and queues everything is one queue's, and nothing is beyond its fair share.

@@ -45,6 +45,7 @@ mod plan;
 mod questions;
 mod queue;
 mod realms;
+mod restand;
 mod row;
 mod scopes;
 mod shapes;
@@ -231,6 +232,9 @@ impl Scheduler {
                 if let Some(group) = self.group_mut(group) {
                     group.count_returning(if comes_back { 1 } else { -1 });
                 }
+            }
+            SchedulerMessage::Reprioritise(jobs) => {
+                jobs.into_iter().for_each(|one| self.reprioritise(now, one.job, one.standing));
             }
             SchedulerMessage::Withdraw(groups) => {
                 groups.into_iter().for_each(|group| self.withdraw(group, StopCause::Cancel, out));

@@ -15,6 +15,7 @@ use crate::settings::Settings;
 use crate::spec::{Availability, Condition, NodePatch};
 
 use super::links::{Batch, Link, Party};
+use super::standings;
 use super::world::World;
 use super::{doors, workload};
 
@@ -31,6 +32,7 @@ pub(super) enum Fault {
     RepeatReport,
     Cancel(JobId),
     Abort(JobId),
+    Reprioritise,
     ChangeSettings,
     /// Somebody wants the node for himself.
     Reserve(NodeId),
@@ -46,7 +48,7 @@ impl Fault {
             let ids: Vec<NodeId> = world.cluster.nodes().map(|(id, _)| id).collect();
             rng.choice(ids)
         };
-        Some(match rng.u8(0..29) {
+        Some(match rng.u8(0..31) {
             0..=7 => Fault::Submit,
             8 => Fault::AddNode,
             9 => Fault::RemoveNode(pick_node(rng)?),
@@ -64,6 +66,7 @@ impl Fault {
             25 => Fault::Reserve(pick_node(rng)?),
             26 => Fault::GiveBack(pick_node(rng)?),
             27 => Fault::AskUsage(pick_node(rng)?),
+            28..=29 => Fault::Reprioritise,
             _ => Fault::ChangeSettings,
         })
     }
@@ -123,6 +126,11 @@ impl Troublemaker {
             Fault::Abort(job) => {
                 let (ticket, job, reason) = (self.ticket(), *job, "because".into());
                 world.tell(Party::Jobs, Batch::Jobs(vec![JobMessage::Abort { ticket, job, reason }]));
+            }
+            Fault::Reprioritise => {
+                let (jobs, change) = standings::change(&mut self.rng);
+                let reprioritise = JobMessage::Reprioritise { ticket: self.ticket(), jobs, change };
+                world.tell(Party::Jobs, Batch::Jobs(vec![reprioritise]));
             }
             Fault::Ask(group, node) => self.ask(world, *group, *node),
             Fault::ChangeSettings => {

@@ -5,14 +5,17 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 
 use crate::document::FaultLog;
+use crate::id::JobId;
+use crate::messages::Addressed;
 use crate::resources::Kinds;
 use crate::settings::{
     JobKey, RawClass, RawQueue, RawRate, RawRates, RawShares, ShareKey, ShareSettings, ShareUnit,
 };
-use crate::spec::{JobSpec, Standing};
+use crate::spec::{JobSpec, Standing, StandingChange};
 use crate::time::{Span, Time};
 
 const QUEUES: [&str; 4] = ["", "q0", "q1", "q2"];
+const JOB_SETS: [&str; 4] = ["", "", "s0", "s1"];
 const BANDS: [&str; 3] = ["", "high", "low"];
 const REQUESTORS: [&str; 4] = ["ann", "bob", "cid", ""];
 
@@ -92,6 +95,7 @@ fn queues(rng: &mut Rng) -> Vec<RawQueue> {
 /// Where a job queues and how urgent it is. Names may mean nothing by the time they are heard: settings
 /// change on the way.
 pub(super) fn stand(rng: &mut Rng, job: &mut JobSpec) {
+    job.job_set = rng.choice(JOB_SETS).expect("not empty").into();
     job.requestor = rng.choice(REQUESTORS).expect("not empty").into();
     let lifetime = rng.choice([None, Some(0), Some(1), Some(1_000)]).expect("not empty");
     job.standing = Standing {
@@ -101,4 +105,18 @@ pub(super) fn stand(rng: &mut Rng, job: &mut JobSpec) {
         lifetime: lifetime.map(Span::from_millis),
         finish_by: rng.bool().then(|| Time(rng.u64(0..30_000_000))),
     };
+}
+
+/// Somebody wants a job, or all jobs of a set, to stand elsewhere.
+pub(super) fn change(rng: &mut Rng) -> (Addressed, StandingChange) {
+    let jobs = match rng.u8(0..4) {
+        0 => Addressed::Set(rng.choice(JOB_SETS).expect("not empty").into()),
+        _ => Addressed::Job(JobId(rng.u64(1..=20))),
+    };
+    let change = StandingChange {
+        queue: rng.bool().then(|| rng.choice(QUEUES).expect("not empty").into()),
+        band: rng.bool().then(|| rng.choice(BANDS).expect("not empty").into()),
+        priority: rng.bool().then(|| rng.i32(-1..=1)),
+    };
+    (jobs, change)
 }

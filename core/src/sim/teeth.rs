@@ -31,6 +31,7 @@ const ALL: &[Mutation] = &[
     Mutation::KeepOldTree,
     Mutation::MissChange,
     Mutation::ForgetWhoAsks,
+    Mutation::KeepOldStanding,
     Mutation::LoseReturnedTask,
     Mutation::RetryForever,
     Mutation::RetryEarly,

@@ -31,5 +31,5 @@ pub use on_preempt::OnPreempt;
 pub use retries::{FACTOR_MAX, RETRIES_MAX, Retries, RetryOn};
 pub use role::{RoleSpec, ShapeSpec};
 pub use rules::{Filter, Platform, Rules};
-pub use standing::Standing;
+pub use standing::{Standing, StandingChange};
 pub use topology::{HOPS_MAX, Hops, LEVELS_MAX, NodePath, hops_between};

@@ -26,6 +26,34 @@ pub struct Standing {
     pub finish_by: Option<Time>,
 }
 
+/// What is to change about how a job stands; what is not given stays as it is.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct StandingChange {
+    /// Empty for the queue without a name.
+    pub queue: Option<Arc<str>>,
+    /// Empty for the default band.
+    pub band: Option<Arc<str>>,
+    pub priority: Option<i32>,
+}
+
+impl StandingChange {
+    pub fn applied_to(&self, standing: &Standing) -> Standing {
+        Standing {
+            queue: self.queue.clone().unwrap_or_else(|| Arc::clone(&standing.queue)),
+            band: self.band.clone().unwrap_or_else(|| Arc::clone(&standing.band)),
+            priority: self.priority.unwrap_or(standing.priority),
+            ..standing.clone()
+        }
+    }
+
+    /// Everything that keeps the change from being made.
+    pub fn problems(&self, settings: &Settings) -> Vec<Invalid> {
+        let mut problems = Vec::new();
+        self.applied_to(&Standing::default()).note_problems(settings, &mut problems);
+        problems
+    }
+}
+
 impl Standing {
     pub(super) fn note_problems(&self, settings: &Settings, problems: &mut Vec<Invalid>) {
         let length = settings.limits.name_length;

@@ -8,13 +8,13 @@ use crate::spec::NodePatch;
 use crate::time::Time;
 
 use super::names::Names;
-use super::{access, jobs, nodes};
+use super::{access, jobs, nodes, reprioritise};
 
-const ACTIONS: [&str; 6] = ["finish", "fail", "node", "submit", "cancel", "abort"];
+const ACTIONS: [&str; 7] = ["finish", "fail", "node", "submit", "cancel", "abort", "reprioritise"];
 /// Those that name a job.
-const ABOUT_JOBS: [&str; 4] = ["finish", "fail", "cancel", "abort"];
+const ABOUT_JOBS: [&str; 5] = ["finish", "fail", "cancel", "abort", "reprioritise"];
 /// What may happen according to the format, but nothing acts on yet.
-const LATER_ACTIONS: [&str; 4] = ["idle", "resize", "reprioritise", "settings"];
+const LATER_ACTIONS: [&str; 3] = ["idle", "resize", "settings"];
 
 /// An event as it stands in the file. What could not be read keeps its place in time, because later
 /// events may refer to it.
@@ -114,6 +114,7 @@ fn read_action(
             Some(Happening::Submit(Box::new(job)))
         }
         "abort" => read_abort(cursor),
+        "reprioritise" => reprioritise::read(cursor, settings),
         _ => read_cancel(cursor),
     }
 }

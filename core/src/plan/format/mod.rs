@@ -10,6 +10,7 @@ mod failures;
 mod jobs;
 mod names;
 mod nodes;
+mod reprioritise;
 mod retries;
 mod running;
 #[cfg(test)]
