@@ -170,3 +170,40 @@ async fn refusals(handle: &plimsoll::Handle, change: &Reprioritise) {
         assert_eq!(invalid.problem, problem);
     }
 }
+
+/// Goal: percents, patterns, threshold and duration are read and changed while the runtime runs, and read
+/// back as they count; what cannot be is refused and changes nothing.
+#[test]
+fn the_settings_of_classes_change_while_the_runtime_runs() {
+    let driver = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    driver.block_on(async {
+        let config = Config::preset("scoot").expect("a preset");
+        let runtime = Runtime::builder().config(config).executor(tasks(|_| async { Ok(()) }));
+        let runtime = runtime.start().expect("it starts");
+        let handle = runtime.handle();
+        assert_eq!(handle.class_percents()[0], ("land".to_owned(), 40));
+        let read_back = handle.set_class_percents(&[("land", 30), ("diff", 30), ("new", 30)]).expect("good");
+        let expected = [("land", 33), ("diff", 34), ("new", 33)].map(|(name, part)| (name.to_owned(), part));
+        assert_eq!(read_back, expected, "the first by name of the largest takes the rest");
+        assert_eq!(handle.requestor_map()[0], ("land".to_owned(), vec!["land.*".to_owned()]));
+        handle.set_requestor_map(&[("new", &["^n"]), ("land", &["^l", "^x"])]).expect("good");
+        assert_eq!(handle.requestor_map()[2].1, ["^n"]);
+        assert_eq!(handle.requestor_map()[1].1, Vec::<String>::new());
+        handle.set_rebalance_threshold(25).expect("good");
+        handle.set_rebalance_duration(Duration::from_millis(1_500)).expect("good");
+        assert_eq!((handle.rebalance_threshold(), handle.rebalance_duration().as_millis()), (25, 1_500));
+        let before = handle.settings();
+        for refused in [
+            handle.set_class_percents(&[]).map(drop),
+            handle.set_class_percents(&[("a", 0)]).map(drop),
+            handle.set_class_percents(&[("a", -1), ("b", 2)]).map(drop),
+            handle.set_requestor_map(&[("nobody", &["x"])]),
+            handle.set_requestor_map(&[("land", &["("])]),
+            handle.set_rebalance_threshold(1_000),
+        ] {
+            assert!(matches!(refused, Err(RequestError::Settings(_))), "{refused:?}");
+        }
+        assert_eq!(handle.settings(), before);
+        runtime.shutdown(DEADLINE).await;
+    });
+}

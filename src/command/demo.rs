@@ -14,6 +14,7 @@ use plimsoll::{
 };
 use serde_json::json;
 
+use super::class_table::{self, ClassTable};
 use super::output::Output;
 use super::tally::Tally;
 use super::{BAD_INPUT, FAILED};
@@ -96,6 +97,7 @@ struct Figures {
     submitted: u64,
     tally: Arc<Tally>,
     utilisation: f64,
+    classes: ClassTable,
     report: ShutdownReport,
     interrupted: bool,
 }
@@ -109,19 +111,25 @@ async fn show(
     let tally = Tally::follow(handle.events()?);
     for number in 0..arguments.nodes {
         let node = NodeSpec::new(format!("node-{number}")).capacity("cpu", CORES).capacity("memory", "32Gi");
+        let node = node.capacity("slot", CORES);
         handle.add_node(node).await?;
     }
+    let requestors = class_table::requestors(&handle);
+    let mut classes = ClassTable::default();
     let began = Instant::now();
     let mut busy = Busy::default();
     let visible = !quiet && io::stderr().is_terminal();
-    let arrivals = arrive(arguments, &handle);
+    let arrivals = arrive(arguments, &handle, &requestors);
     let watch = async {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             busy.look(&handle);
+            classes.look(&handle, began.elapsed());
             if visible {
                 let line = progress(began, arguments, &tally, &busy);
-                let _ = write!(io::stderr().lock(), "\r\x1b[K{line}");
+                let _ = write!(io::stderr().lock(), "{}{line}", classes.redraw());
+            } else if !quiet {
+                let _ = write!(io::stderr().lock(), "{}", classes.line_of_a_second());
             }
         }
     };
@@ -132,23 +140,31 @@ async fn show(
         _ = tokio::signal::ctrl_c() => { interrupted = true; 0 }
     };
     if visible {
-        let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        let _ = write!(io::stderr().lock(), "{}", classes.wipe());
     }
     let seconds = began.elapsed().as_secs_f64();
     let submitted = if interrupted { handle.jobs().len() as u64 } else { submitted };
     let report = runtime.shutdown(Duration::from_secs(5)).await;
-    Ok(Figures { seconds, submitted, tally, utilisation: busy.mean(arguments), report, interrupted })
+    let utilisation = busy.mean(arguments);
+    Ok(Figures { seconds, submitted, tally, utilisation, classes, report, interrupted })
 }
 
 /// Submits jobs until time is up; the answer is how many.
-async fn arrive(arguments: &Arguments, handle: &Handle) -> Result<u64, plimsoll::SubmitError> {
+async fn arrive(
+    arguments: &Arguments,
+    handle: &Handle,
+    requestors: &[String],
+) -> Result<u64, plimsoll::SubmitError> {
     let mut rng = Rng::with_seed(arguments.seed);
-    let rate = f64::from(arguments.nodes * CORES) / CORE_SECONDS_PER_JOB;
+    // Shares show where more is wanted than there is.
+    let wanted = if requestors.is_empty() { 1.0 } else { 2.0 };
+    let rate = wanted * f64::from(arguments.nodes * CORES) / CORE_SECONDS_PER_JOB;
     let until = Instant::now() + Duration::from_secs(arguments.seconds);
     let mut next = tokio::time::Instant::now();
     let mut submitted = 0;
     while Instant::now() < until {
-        handle.submit(random_job(&mut rng, submitted)).await?;
+        let requestor = rng.choice(requestors).map_or("demo", String::as_str);
+        handle.submit(random_job(&mut rng, submitted).requestor(requestor)).await?;
         submitted += 1;
         next += Duration::from_secs_f64(2.0 * rng.f64() / rate);
         tokio::time::sleep_until(next).await;
@@ -171,7 +187,7 @@ fn random_job(rng: &mut Rng, number: u64) -> JobSpec {
             GroupSpec::new("tasks").role(role(rng, "task", tasks, cores))
         }
     };
-    JobSpec::new(format!("job-{number}")).requestor("demo").group(group)
+    JobSpec::new(format!("job-{number}")).group(group)
 }
 
 /// How busy the nodes were whenever somebody looked.
@@ -221,6 +237,7 @@ impl Figures {
                 "tasks_completed": completed,
                 "tasks_per_second": completed as f64 / self.seconds,
                 "running_per_node": self.utilisation,
+                "classes": self.classes.document(),
                 "executions_stopped": self.report.stopped,
                 "executions_abandoned": self.report.abandoned,
                 "threads_joined": self.report.threads_joined,
@@ -237,6 +254,9 @@ impl Figures {
                 ("stopped at the end", self.report.stopped.to_string()),
             ];
             output.table(&["demo", ""], rows.map(|(name, value)| vec![name.to_owned(), value]))?;
+            if !self.classes.is_empty() {
+                output.table(&class_table::HEADER, self.classes.rows())?;
+            }
         }
         if let Some(error) = &self.report.record_error {
             output.failure(&io::Error::other(format!("the turn log cannot be written: {error}")))?;

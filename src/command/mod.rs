@@ -1,6 +1,7 @@
 //! The command line: one file per command, and what they share.
 
 mod check_config;
+mod class_table;
 mod demo;
 mod load;
 mod output;

@@ -4,6 +4,7 @@ mod assignments;
 mod control;
 mod explain;
 mod nodes;
+mod shares;
 mod standing;
 mod submit;
 
@@ -116,9 +117,20 @@ impl Handle {
 
     /// Changes parts of the settings. A patch with problems changes nothing.
     pub fn update_settings(&self, patch: &RawSettings) -> Result<Arc<Settings>, RequestError> {
+        self.edit_settings(|raw| {
+            raw.merge(patch);
+            Ok(())
+        })
+    }
+
+    /// Changes the settings as a file would give them. An edit with problems changes nothing.
+    fn edit_settings(
+        &self,
+        edit: impl FnOnce(&mut RawSettings) -> Result<(), Faults>,
+    ) -> Result<Arc<Settings>, RequestError> {
         let changed = self.port.change_settings(|current| {
             let mut raw = RawSettings::from(current);
-            raw.merge(patch);
+            edit(&mut raw)?;
             let settings = raw.validate()?;
             // Amounts are stored by the number of their kind.
             match settings.kinds.continues(&current.kinds) {
