@@ -36,7 +36,7 @@ fn bad_input_exits_with_2_and_names_every_problem() {
     let output = plimsoll(&["plan", "-"], file);
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()));
     let expected = "error: standard input: 3 problems found\n\
-                    settings.headroom: not supported yet: headroom, found []\n\
+                    settings.headroom: expected a number between 0 and 1, found []\n\
                     nodes: expected a list, found 3\n\
                     job: unknown field, expected `jobs`\n";
     assert_eq!(text(&output.stderr), expected);

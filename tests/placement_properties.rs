@@ -43,7 +43,13 @@ fn node(number: usize, sketch: &NodeSketch) -> NodeSpec {
 
 fn job(name: &str, shape: ShapeSpec, tasks: u32) -> ScenarioJob {
     let role = RoleSpec { shape: Arc::new(shape), ..RoleSpec::new("r", 0, tasks, Resources::new()) };
-    let group = GroupSpec { name: "g".into(), start: Start::Independent, hops: None, roles: vec![role] };
+    let group = GroupSpec {
+        name: "g".into(),
+        start: Start::Independent,
+        hops: None,
+        freeze: None,
+        roles: vec![role],
+    };
     let spec = JobSpec { name: name.into(), groups: vec![group], ..JobSpec::default() };
     ScenarioJob { spec, submitted: Time::ZERO }
 }

@@ -85,6 +85,8 @@ impl Run {
         let role = RoleArrival {
             shape,
             tasks: self.tasks,
+            min: 0,
+            initial: 0,
             duration: None,
             task_key: None,
             timeout: None,
@@ -95,6 +97,7 @@ impl Run {
             group,
             start: Start::Independent,
             hops: None,
+            freeze: None,
             requestor: Arc::default(),
             standing: Standing::default(),
             roles: vec![role],

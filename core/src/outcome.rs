@@ -23,10 +23,12 @@ pub enum TaskState {
     Cancelled,
     /// Ended by the system, or by whoever runs it.
     Aborted,
+    /// Its elastic role was done without it: it was never needed.
+    Unused,
 }
 
 impl TaskState {
-    pub const ALL: [TaskState; 10] = [
+    pub const ALL: [TaskState; 11] = [
         TaskState::Queued,
         TaskState::Assigned,
         TaskState::Scheduled,
@@ -37,6 +39,7 @@ impl TaskState {
         TaskState::Failed,
         TaskState::Cancelled,
         TaskState::Aborted,
+        TaskState::Unused,
     ];
 
     pub fn is_final(self) -> bool {
@@ -75,6 +78,7 @@ impl TaskState {
             TaskState::Failed => "failed",
             TaskState::Cancelled => "cancelled",
             TaskState::Aborted => "aborted",
+            TaskState::Unused => "unused",
         }
     }
 }

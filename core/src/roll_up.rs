@@ -12,16 +12,18 @@ pub fn state_of_all(states: impl IntoIterator<Item = TaskState>) -> Option<TaskS
 
 fn weight(state: TaskState) -> u8 {
     match state {
-        TaskState::Running => 9,
-        TaskState::Installing => 8,
-        TaskState::Waiting => 7,
-        TaskState::Queued => 6,
-        TaskState::Assigned => 5,
-        TaskState::Scheduled => 4,
-        TaskState::Aborted => 3,
-        TaskState::Failed => 2,
-        TaskState::Cancelled => 1,
-        TaskState::Completed => 0,
+        TaskState::Running => 10,
+        TaskState::Installing => 9,
+        TaskState::Waiting => 8,
+        TaskState::Queued => 7,
+        TaskState::Assigned => 6,
+        TaskState::Scheduled => 5,
+        TaskState::Aborted => 4,
+        TaskState::Failed => 3,
+        TaskState::Cancelled => 2,
+        TaskState::Completed => 1,
+        // What was not needed says nothing about the others.
+        TaskState::Unused => 0,
     }
 }
 

@@ -1,9 +1,12 @@
 //! A group as services describe it.
 
+use std::time::Duration;
+
 use plimsoll_core::settings::Settings;
 use plimsoll_core::spec::{self, Hops, Invalid, Start};
 
 use super::RoleSpec;
+use super::amount::optional_span;
 
 /// The unit of admission.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -14,6 +17,9 @@ pub struct GroupSpec {
     pub atomic: bool,
     /// How far apart in the network tree its tasks may run; for atomic groups.
     pub hops: Option<Hops>,
+    /// How long the size of a group that may vary rests after it was changed; the setting `freeze` unless
+    /// given.
+    pub freeze: Option<Duration>,
     /// At least one.
     pub roles: Vec<RoleSpec>,
 }
@@ -38,6 +44,13 @@ impl GroupSpec {
         self
     }
 
+    /// Says how long the size of the group rests after it was changed.
+    #[must_use]
+    pub fn freeze(mut self, freeze: Duration) -> GroupSpec {
+        self.freeze = Some(freeze);
+        self
+    }
+
     /// Adds a role.
     #[must_use]
     pub fn role(mut self, role: RoleSpec) -> GroupSpec {
@@ -51,7 +64,8 @@ impl GroupSpec {
         let roles =
             roles.map(|(index, role)| role.convert(&format!("{field}.roles[{index}]"), start, settings));
         let roles = roles.collect::<Result<_, _>>()?;
-        let mut group = spec::GroupSpec { name: self.name.clone(), start, hops: self.hops, roles };
+        let freeze = optional_span(field, "freeze", self.freeze)?;
+        let mut group = spec::GroupSpec { name: self.name.clone(), start, hops: self.hops, freeze, roles };
         for (index, role) in self.roles.iter().enumerate() {
             if let Some(host) = &role.guest_of {
                 group.lodge(index, host, &format!("{field}.roles[{index}].guest_of"))?;

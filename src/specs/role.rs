@@ -18,8 +18,12 @@ use super::amount::{Amount, optional_span, parsed, resources};
 pub struct RoleSpec {
     /// Unique within its group.
     pub name: String,
-    /// How many there are.
+    /// How many there are; of an atomic group that may vary in size, at the most.
     pub tasks: u32,
+    /// With how many an atomic group is content; with all of them unless given.
+    pub min: Option<u32>,
+    /// With how many an atomic group that may vary in size starts if there is room; with `min` unless given.
+    pub initial: Option<u32>,
     /// What each of them needs, by resource kind.
     pub request: BTreeMap<String, Amount>,
     /// The service and version of which the tasks are replicas.
@@ -68,6 +72,21 @@ impl RoleSpec {
     /// So many identical tasks that need nothing yet.
     pub fn new(name: impl Into<String>, tasks: u32) -> RoleSpec {
         RoleSpec { name: name.into(), tasks, ..RoleSpec::default() }
+    }
+
+    /// Says with how many tasks an atomic group is content: it starts with these and grows while there is
+    /// room.
+    #[must_use]
+    pub fn at_least(mut self, min: u32) -> RoleSpec {
+        self.min = Some(min);
+        self
+    }
+
+    /// Says with how many tasks an atomic group that may vary in size starts if there is room.
+    #[must_use]
+    pub fn initially(mut self, initial: u32) -> RoleSpec {
+        self.initial = Some(initial);
+        self
     }
 
     /// Adds to what each task needs.
@@ -234,11 +253,12 @@ impl RoleSpec {
     ) -> Result<spec::RoleSpec, Invalid> {
         let rules = self.rules(field)?;
         let request = resources(&format!("{field}.request"), &self.request, settings)?;
-        let min = if start == Start::Atomic { self.tasks } else { 0 };
+        let min = self.min.unwrap_or(if start == Start::Atomic { self.tasks } else { 0 });
         Ok(spec::RoleSpec {
             name: self.name.clone(),
             min,
             max: self.tasks,
+            initial: self.initial,
             shape: Arc::new(ShapeSpec {
                 service: self.service.clone(),
                 request,

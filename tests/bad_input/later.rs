@@ -12,9 +12,9 @@ const NODE: [&str; 1] = ["reserved"];
 /// What cannot be changed yet while a node is there.
 const CHANGE: [&str; 4] = ["os", "arch", "plugins", "engine_labels"];
 
-const GROUP: [&str; 2] = ["freeze", "on_unsatisfiable"];
+const GROUP: [&str; 1] = ["on_unsatisfiable"];
 
-const ROLE: [&str; 2] = ["initial", "on_preempt"];
+const ROLE: [&str; 1] = ["on_preempt"];
 
 const EVENTS: [&str; 3] = ["idle", "resize", "settings"];
 
@@ -105,10 +105,6 @@ fn choices_of_later_are_refused_too() {
     let expected =
         |field: &str, found: &str| (field.to_owned(), FaultKind::NotSupportedYet, Some(found.to_owned()));
     assert_eq!(pool, expected("jobs[0].groups[0].pool", "\"same\""));
-    let mut elastic = with("/jobs/0/groups/0/start", json!("atomic"));
-    elastic["jobs"][0]["groups"][0]["roles"][0]["min"] = json!(1);
-    elastic["running"] = json!([]);
-    assert_eq!(fault(&elastic), expected("jobs[0].groups[0].roles[0].min", "1"));
 }
 
 /// Goal: the command refuses fields of later with exit code 2 and their names. Method: one file with a

@@ -245,6 +245,7 @@ impl ClusterState {
                     self.stop(order, out);
                 }
             }
+            ClusterMessage::Fence(groups) => groups.into_iter().for_each(|group| out.fenced(group)),
             ClusterMessage::Seen { sequence } => {
                 self.pending.seen(sequence);
                 self.note_seen(sequence);

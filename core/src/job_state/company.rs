@@ -1,6 +1,6 @@
 //! Tasks that are there for others: guests end with their hosts, auxiliary ones with their group.
 
-use crate::id::TaskId;
+use crate::id::{GroupId, TaskId};
 use crate::messages::{JobEvent, Outbox, SchedulerMessage};
 use crate::mutation::{self, Mutation};
 use crate::outcome::{StopCause, TaskState};
@@ -53,9 +53,14 @@ impl JobState {
         if group.is_going() && group.roles.iter().any(|role| role.host == Some(task.role)) {
             self.end_guests(now, task, out);
         }
-        let group = self.group_mut(task.group);
+        self.end_auxiliary(task.group, out);
+    }
+
+    /// With the last that a group is for everybody else of it ends.
+    pub(super) fn end_auxiliary(&mut self, id: GroupId, out: &mut Outbox) {
+        let group = self.group_mut(id);
         if group.needs_nobody_any_more() && !mutation::active(Mutation::KeepAuxiliary) {
-            self.withdraw_group(task.group, StopCause::GroupDone, out);
+            self.withdraw_group(id, StopCause::GroupDone, out);
         }
     }
 
@@ -94,7 +99,11 @@ impl JobState {
         if let Some((at, _)) = delayed {
             self.delays.remove(&(at, guest));
         }
-        out.scheduler.push(SchedulerMessage::Member { group: guest.group, comes_back: false });
+        out.scheduler.push(SchedulerMessage::Member {
+            group: guest.group,
+            role: guest.role,
+            comes_back: false,
+        });
         out.job_event(JobEvent::NotRun { group: guest.group, state, tasks: 1, at: now });
     }
 }

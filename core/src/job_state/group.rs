@@ -11,6 +11,7 @@ use crate::roll_up::{TaskResult, state_of_all};
 use crate::spec::{GroupSpec, Start};
 use crate::time::Time;
 
+use super::elastic::Bounds;
 use super::role::Role;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub struct Group {
     pub assigned: Option<Arc<str>>,
     /// Why it is being withdrawn, if it is.
     withdrawal: Option<StopCause>,
+    /// What was told to the Scheduler about an elastic group and has not come back by way of ClusterState:
+    /// until then members that nobody here knows of may still start.
+    pub(super) fences: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -42,7 +46,12 @@ pub enum GroupStatus {
 
 impl Group {
     pub(super) fn new(spec: &GroupSpec) -> Group {
-        let roles = spec.roles.iter().map(Role::new).collect();
+        let mut roles: Vec<Role> = spec.roles.iter().map(Role::new).collect();
+        if spec.is_elastic() {
+            for (role, spec) in roles.iter_mut().zip(&spec.roles) {
+                role.bounds = Some(Bounds::new(spec.min, spec.max));
+            }
+        }
         Group {
             start: spec.start,
             status: GroupStatus::Active,
@@ -52,6 +61,7 @@ impl Group {
             not_before: Time::ZERO,
             assigned: None,
             withdrawal: None,
+            fences: 0,
         }
     }
 
@@ -107,12 +117,17 @@ impl Group {
 
     /// A broken group of which nothing is live any more queues again as a whole.
     pub(super) fn start_again_when_clear(&mut self, now: Time, out: &mut Outbox) {
-        if self.status != GroupStatus::Breaking || self.live > 0 || now < self.not_before {
+        if self.status != GroupStatus::Breaking || self.live > 0 || now < self.not_before || self.fences > 0 {
             return;
         }
         self.status = GroupStatus::Active;
-        for task in self.returned.drain(..) {
-            out.return_task(task);
+        for returned in self.returned.drain(..) {
+            let TaskId { role, index, .. } = returned.task;
+            if let Some(tried) = self.roles[usize::from(role)].tried.get_mut(&index) {
+                // Its time has come too: the group waits for the last of them.
+                tried.delayed = None;
+            }
+            out.return_task(returned);
         }
     }
 

@@ -6,6 +6,7 @@
 mod check;
 mod company;
 mod control;
+mod elastic;
 mod group;
 mod job_sets;
 mod reprioritise;
@@ -31,6 +32,7 @@ use crate::settings::Settings;
 use crate::spec::{JobSpec, Start};
 use crate::time::{Span, Time};
 
+pub use elastic::Bounds;
 pub use group::{Group, GroupStatus};
 pub use retention::Summary;
 pub use retries::Tried;
@@ -156,6 +158,8 @@ impl JobState {
             let roles = group.roles.iter().enumerate().map(|(role, spec)| RoleArrival {
                 shape: Arc::clone(&spec.shape),
                 tasks: spec.max,
+                min: spec.min,
+                initial: spec.initial.unwrap_or(spec.min),
                 duration: spec.duration,
                 task_key: spec.task_key.clone(),
                 adopted: adopted_tasks(adopted, index, role),
@@ -166,6 +170,7 @@ impl JobState {
                 group: GroupId::new(id, index as u16),
                 start: group.start,
                 hops: group.hops,
+                freeze: group.freeze,
                 requestor: Arc::clone(&spec.requestor),
                 standing: spec.standing.clone(),
                 roles,
@@ -235,6 +240,7 @@ impl JobState {
             state,
         });
         self.go_on(now, attempt, outcome, next, out);
+        self.close_roles(now, id, out);
         self.finish_group_if_done(now, id, out);
     }
 
@@ -287,6 +293,7 @@ impl JobState {
             }
             JobMessage::Released(list) => list.into_iter().for_each(|one| self.released(now, one, out)),
             JobMessage::Withdrawn(list) => list.into_iter().for_each(|one| self.withdrawn(now, one, out)),
+            JobMessage::Fenced(list) => list.into_iter().for_each(|one| self.fenced(now, one, out)),
         }
     }
 }
@@ -318,10 +325,13 @@ impl Group {
             // Nothing of it will start again: the withdrawal ends it.
             GroupStatus::Withdrawing | GroupStatus::Finished => {}
             GroupStatus::Active if self.start == Start::Independent => out.return_task(returned),
+            // A loss above the minima makes it smaller and no more.
+            GroupStatus::Active if self.has_minima() => out.return_task(returned),
             GroupStatus::Active => {
                 self.returned.push(returned);
                 self.status = GroupStatus::Breaking;
-                if self.live > 0 && !mutation::active(Mutation::KeepBrokenGroup) {
+                self.fences += u32::from(self.is_elastic());
+                if (self.live > 0 && !mutation::active(Mutation::KeepBrokenGroup)) || self.is_elastic() {
                     out.break_group(id);
                 }
             }

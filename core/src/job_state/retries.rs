@@ -165,7 +165,12 @@ impl JobState {
         let (atomic, waits) = (group.start == Start::Atomic, !matches!(next, Next::Final(_)));
         if atomic && waits != outcome.final_state().is_none() {
             // The Scheduler cannot tell from the end alone whether this member comes back.
-            out.scheduler.push(crate::messages::SchedulerMessage::Member { group: id, comes_back: waits });
+            let role = task.role;
+            out.scheduler.push(crate::messages::SchedulerMessage::Member {
+                group: id,
+                role,
+                comes_back: waits,
+            });
         }
         match next {
             Next::Final(_) => {}
@@ -173,7 +178,7 @@ impl JobState {
             Next::Later(at) => {
                 let role = &mut group.roles[usize::from(task.role)];
                 role.tried.entry(task.index).or_default().delayed = Some((at, number));
-                if atomic {
+                if atomic && !group.has_minima() {
                     group.not_before = group.not_before.max(at);
                     group.take_back(id, group.returned_task(task, number), out);
                 }
@@ -189,11 +194,12 @@ impl JobState {
             self.delays.remove(&(at, task));
             let group = self.group_mut(task.group);
             let tried = group.roles[usize::from(task.role)].tried.get_mut(&task.index);
-            let (_, number) =
-                tried.and_then(|tried| tried.delayed.take()).expect("who has a time waits for it");
+            let delayed = tried.and_then(|tried| tried.delayed.take());
+            // Whoever came back with its group waits for no time any more.
+            let Some((_, number)) = delayed else { continue };
             match group.start {
                 Start::Independent => out.return_task(group.returned_task(task, number)),
-                Start::Atomic => group.start_again_when_clear(now, out),
+                Start::Atomic => group.return_member(group.returned_task(task, number), now, out),
             }
         }
     }

@@ -9,6 +9,7 @@ use crate::roll_up::TaskResult;
 use crate::spec::RoleSpec;
 
 use super::Tried;
+use super::elastic::Bounds;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Role {
@@ -21,8 +22,11 @@ pub struct Role {
     /// before they could.
     states: Vec<TaskState>,
     counts: [u32; TaskState::ALL.len()],
-    /// The group was withdrawn: nothing more happens here, and what had not ended is in this state.
+    /// Nothing more happens here, and what had not ended is in this state: the group was withdrawn, or the
+    /// role was done without it.
     closed: Option<TaskState>,
+    /// Between which sizes an elastic role may vary.
+    pub bounds: Option<Bounds>,
     /// What came of the tasks that are final.
     pub result: TaskResult,
     /// Tasks of which an attempt did not end well.
@@ -41,6 +45,7 @@ impl Role {
             states: Vec::new(),
             counts,
             closed: None,
+            bounds: None,
             result: TaskResult::New,
             tried: BTreeMap::new(),
         }
@@ -58,8 +63,31 @@ impl Role {
         if index >= self.tasks {
             return None;
         }
-        let untouched = self.closed.unwrap_or(TaskState::Queued);
-        Some(self.states.get(index as usize).copied().unwrap_or(untouched))
+        Some(self.states.get(index as usize).copied().unwrap_or(self.untouched()))
+    }
+
+    /// The state of the tasks that never started.
+    fn untouched(&self) -> TaskState {
+        self.closed.unwrap_or(TaskState::Queued)
+    }
+
+    /// Tasks that have an attempt.
+    pub fn live(&self) -> u32 {
+        TaskState::ALL.into_iter().filter(|state| state.is_live()).map(|state| self.count(state)).sum()
+    }
+
+    /// Tasks that have ended for good.
+    pub fn done(&self) -> u32 {
+        TaskState::ALL.into_iter().filter(|state| state.is_final()).map(|state| self.count(state)).sum()
+    }
+
+    /// There may be so many tasks from now on; there are never fewer than before.
+    pub(super) fn make_room_for(&mut self, tasks: u32) {
+        let added = tasks.saturating_sub(self.tasks);
+        if self.closed.is_none() {
+            self.tasks += added;
+            self.counts[TaskState::Queued as usize] += added;
+        }
     }
 
     pub(super) fn set_state(&mut self, index: u32, state: TaskState) {
@@ -79,17 +107,24 @@ impl Role {
     }
 
     pub(super) fn unfinished(&self) -> u32 {
-        let finals = TaskState::ALL.into_iter().filter(|state| state.is_final());
-        self.tasks - finals.map(|state| self.count(state)).sum::<u32>()
+        self.tasks - self.done()
     }
 
     pub(super) fn is_closed(&self) -> bool {
         self.closed.is_some()
     }
 
+    /// Ends every task that is not final as unused.
+    pub(super) fn discard_rest(&mut self) {
+        self.end_rest(TaskState::Unused);
+    }
+
     /// Ends every task that is not final like this.
     pub(super) fn end_rest(&mut self, end: TaskState) {
-        if self.closed.is_none() && !self.is_final() {
+        if self.closed.is_some() {
+            return;
+        }
+        if end != TaskState::Unused && !self.is_final() {
             let result = if end == TaskState::Completed { TaskResult::None } else { TaskResult::Warn };
             self.result = self.result.max(result);
         }
@@ -112,8 +147,7 @@ impl Role {
         for state in &self.states {
             counts[*state as usize] += 1;
         }
-        let untouched = self.closed.unwrap_or(TaskState::Queued);
-        counts[untouched as usize] += self.tasks - self.states.len() as u32;
+        counts[self.untouched() as usize] += self.tasks - self.states.len() as u32;
         counts == self.counts
     }
 }

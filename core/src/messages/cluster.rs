@@ -70,6 +70,8 @@ pub enum ClusterMessage {
     Commit(Plan),
     Withdraw(Vec<Withdrawal>),
     Stop(Vec<StopOrder>),
+    /// From the Scheduler: JobState waits until everything before this has been dealt with.
+    Fence(Vec<GroupId>),
     /// From the Scheduler: everything up to this pending sequence has been looked at.
     Seen {
         sequence: u64,

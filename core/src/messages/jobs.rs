@@ -64,6 +64,9 @@ pub enum JobMessage {
     Released(Vec<Released>),
     /// From ClusterState: nothing of these cancelled groups is live any more.
     Withdrawn(Vec<GroupId>),
+    /// From ClusterState: everything that was planned for these elastic groups before they were broken or
+    /// closed has been dealt with.
+    Fenced(Vec<GroupId>),
 }
 
 /// Which jobs are meant.

@@ -114,6 +114,14 @@ impl Outbox {
         append!(self.jobs, JobMessage::Progress, (attempt, phase));
     }
 
+    pub fn fence(&mut self, group: GroupId) {
+        append!(self.cluster, ClusterMessage::Fence, group);
+    }
+
+    pub fn fenced(&mut self, group: GroupId) {
+        append!(self.jobs, JobMessage::Fenced, group);
+    }
+
     pub fn withdrawn(&mut self, group: GroupId) {
         append!(self.jobs, JobMessage::Withdrawn, group);
     }

@@ -23,10 +23,21 @@ pub enum SchedulerMessage {
     /// than the end alone would tell.
     Member {
         group: GroupId,
+        role: u16,
         comes_back: bool,
     },
     /// From JobState: these jobs stand otherwise from now on.
     Reprioritise(Vec<Reprioritised>),
+    /// From JobState: an elastic role grows no more; its tasks begin to complete.
+    Close {
+        group: GroupId,
+        role: u16,
+    },
+    /// From JobState: an elastic role is over; what of it never ran is not needed.
+    Discard {
+        group: GroupId,
+        role: u16,
+    },
     /// From JobState: these groups are cancelled.
     Withdraw(Vec<GroupId>),
     /// From JobState: these groups are aborted.
@@ -99,6 +110,8 @@ pub struct GroupArrival {
     pub start: Start,
     /// How far apart tasks that start together may run.
     pub hops: Option<Hops>,
+    /// How long the size of an elastic group rests after it was changed; as the settings say unless given.
+    pub freeze: Option<Span>,
     pub requestor: Arc<str>,
     pub standing: Standing,
     pub roles: Vec<RoleArrival>,
@@ -108,6 +121,10 @@ pub struct GroupArrival {
 pub struct RoleArrival {
     pub shape: Arc<ShapeSpec>,
     pub tasks: u32,
+    /// How many start together in an atomic group; with fewer than `tasks` the role is elastic.
+    pub min: u32,
+    /// With how many an elastic role starts if there is room for them all.
+    pub initial: u32,
     /// How long one task is expected to run, if the caller knows.
     pub duration: Option<Span>,
     /// Under which name run times are remembered.

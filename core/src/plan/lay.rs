@@ -79,11 +79,12 @@ fn check_atomic_groups(scenario: &Scenario, job: usize, laid: &Laid) -> Result<(
         let running = |role: usize| laid.started.get(&(index as u16, role as u16)).map_or(0, Vec::len);
         let roles = group.roles.iter().enumerate();
         let (some, all) = roles.fold((false, true), |(some, all), (role, spec)| {
-            (some || running(role) > 0, all && running(role) == spec.max as usize)
+            let sizes = spec.min as usize..=spec.max as usize;
+            (some || running(role) > 0, all && sizes.contains(&running(role)))
         });
         if some && !all {
-            let what =
-                format!("group `{}` of job `{}` is atomic: all of it runs or nothing", group.name, spec.name);
+            let all = if group.is_elastic() { "at least its minima run" } else { "all of it runs" };
+            let what = format!("group `{}` of job `{}` is atomic: {all} or nothing", group.name, spec.name);
             return Err(PlanError::Impossible { field: "running".into(), what });
         }
     }

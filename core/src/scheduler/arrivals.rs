@@ -9,6 +9,7 @@ use crate::outcome::StopCause;
 use crate::spec::Start;
 use crate::time::Time;
 
+use super::elastic::{ElasticGroup, ElasticRole};
 use super::groups::{self, GroupView, RoleView};
 use super::plan::{Adoption, Turn};
 use super::queue::Entry;
@@ -19,7 +20,11 @@ impl Scheduler {
     pub(super) fn new_group(&mut self, now: Time, arrival: GroupArrival, turn: &mut Turn) {
         let id = arrival.group;
         self.enter_job(now, id.job(), arrival.requestor, arrival.standing);
-        let place = self.place_of(id.job());
+        let elastic = ElasticGroup::for_arrival(arrival.start, &arrival.roles, arrival.freeze);
+        let place = match elastic {
+            None => self.place_of(id.job()),
+            Some(_) => self.surplus_place_of(id.job()),
+        };
         let mut roles = Vec::with_capacity(arrival.roles.len());
         for (index, mut role) in arrival.roles.into_iter().enumerate() {
             let entry = Entry { group: id, role: index as u16 };
@@ -31,7 +36,9 @@ impl Scheduler {
                 turn.adopt(Adoption { entry, node, first: adopted, tasks });
                 adopted += tasks;
             }
+            let sizes = elastic.as_ref().map(|_| Box::new(ElasticRole::new(&role)));
             let mut view = RoleView::new(shape, role, adopted);
+            view.elastic = sizes;
             if let (0, Some(key)) = (view.expected, &view.task_key) {
                 view.expected = self.durations.mean(key).map_or(0, job_standing::milliseconds);
             }
@@ -41,7 +48,10 @@ impl Scheduler {
             roles.push(view);
         }
         let job = self.jobs.get_mut(id.job().0).expect("the job was entered");
-        job.insert(id.index(), GroupView::new(arrival.start, arrival.hops, roles));
+        let mut group = GroupView::new(arrival.start, arrival.hops, roles);
+        group.elastic = elastic;
+        group.runs_already();
+        job.insert(id.index(), group);
         self.enqueue_group(now, id);
     }
 
@@ -52,6 +62,10 @@ impl Scheduler {
             return;
         }
         match group.start {
+            Start::Atomic if group.elastic.is_some() => {
+                self.mend(now, id);
+                self.resettle(now, id);
+            }
             Start::Atomic => {
                 let shape = self.enqueue_gang(id);
                 self.arrived(now, shape);
@@ -81,7 +95,7 @@ impl Scheduler {
         let mut groups: Vec<GroupId> = Vec::new();
         for ReturnedTask { task, number, avoid } in tasks {
             let Some(group) = self.group_mut(task.group) else { continue };
-            group.count_returning(-1);
+            group.count_returning(task.role, -1);
             group.roles[usize::from(task.role)].take_back(task.index, number, avoid);
             if groups.last() != Some(&task.group) {
                 groups.push(task.group);
@@ -100,7 +114,7 @@ impl Scheduler {
         let attempts: Vec<Attempt> = self.live.of_group(group.live).map(|live| live.attempt).collect();
         let nothing_waits = group.waiting() == 0;
         for attempt in &attempts {
-            self.live.get_mut(attempt.slot).expect("the attempt is live").stopping = true;
+            self.mark_stopping(attempt.slot);
         }
         self.dequeue_group(id);
         if nothing_waits && mutation::active(Mutation::SkipWithdrawal) {
@@ -144,14 +158,25 @@ impl Scheduler {
         for slot in slots {
             self.stop(slot, StopCause::GroupBroken, out);
         }
+        self.break_elastic(self.now, id, out);
     }
 
     pub(super) fn stop(&mut self, slot: Slot, cause: StopCause, out: &mut Outbox) {
-        let live = self.live.get_mut(slot).expect("only live attempts are stopped");
-        if !live.stopping {
-            live.stopping = true;
+        if self.mark_stopping(slot) {
+            let live = self.live.get(slot).expect("only live attempts are stopped");
             out.stop(StopOrder { attempt: live.attempt, cause });
         }
+    }
+
+    /// An attempt is being stopped; false if it was already.
+    fn mark_stopping(&mut self, slot: Slot) -> bool {
+        let live = self.live.get_mut(slot).expect("only live attempts are stopped");
+        let (task, is_new) = (live.attempt.task, !std::mem::replace(&mut live.stopping, true));
+        let group = groups::find_mut(&mut self.jobs, task.group).expect("a group outlives its attempts");
+        if let Some(elastic) = &mut group.roles[usize::from(task.role)].elastic {
+            elastic.stopping += u32::from(is_new);
+        }
+        is_new
     }
 
     pub(super) fn forget(&mut self, id: GroupId) {
@@ -168,6 +193,7 @@ impl Scheduler {
             return;
         }
         self.dequeue_group(id);
+        self.forget_elastic(id);
         let job = self.jobs.get_mut(id.job().0).expect("the group is there");
         let group = job.groups[id.index()].take().expect("the group is there");
         if job.groups.iter().all(Option::is_none) {

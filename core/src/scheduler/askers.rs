@@ -77,7 +77,8 @@ impl Scheduler {
             self.shapes.settle(before, &self.jobs);
         }
         let spec = self.asked_by(id, &spec);
-        let shape = self.shapes.intern(self.place_of(id), ShapeKey::Task(Arc::clone(&spec)), &mut self.nodes);
+        let place = self.place_of_role(entry);
+        let shape = self.shapes.intern(place, ShapeKey::Task(Arc::clone(&spec)), &mut self.nodes);
         self.shapes.get_mut(shape).references += 1;
         self.shapes.release(before, &mut self.nodes);
         let view = &mut self.group_mut(entry.group).expect("just seen").roles[role];

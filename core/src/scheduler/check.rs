@@ -8,6 +8,7 @@ use crate::machine::{Broken, promise};
 use crate::resources::{KindId, Resources};
 use crate::spec::{Company, Start};
 
+use super::groups::RoleView;
 use super::leaf::LeafId;
 use super::nodes::NodeEntry;
 use super::shapes::{Place, ShapeId, ShapeKey};
@@ -67,13 +68,17 @@ impl Scheduler {
                 *expected.entry(gang).or_default() += gangs::gang_size(&self.shapes.get(gang).key);
                 *references.entry(gang).or_default() += 1;
                 let size = gangs::gang_size(&self.shapes.get(gang).key);
-                promise!(2, group.waiting() == size, "a gang is queued with a wrong size");
+                promise!(2, group.needed() == size, "a gang is queued with a wrong size");
             }
+            let is_queued = group.gang.is_some();
+            let misplaced = group.elastic.is_some() && is_queued != group.waits_as_whole();
+            promise!(4, !misplaced, "an elastic group is queued as a whole: {is_queued}");
             for role in &group.roles {
                 *references.entry(role.shape).or_default() += 1;
                 *expected.entry(role.shape).or_default() += u64::from(role.queued);
                 let independent = group.start == Start::Independent && !group.withdrawn;
-                let queued = u64::from(if independent { role.waiting() } else { 0 });
+                let queued = if independent { role.waiting() } else { group.surplus_of(role) };
+                let queued = u64::from(queued);
                 promise!(4, u64::from(role.queued) == queued, "waiting tasks are not queued");
             }
         }
@@ -111,8 +116,9 @@ impl Scheduler {
             }
         }
         for (id, shape) in self.shapes.iter().filter(|(_, shape)| shape.place == Place::Limited) {
-            let limit = self.limit_on(shape.leaf, id, self.now);
-            promise!(5, limit.is_some(), "{:?} stands aside although no limit keeps it", shape.key);
+            let limit = self.limit_on(shape.leaf, id, self.now).is_some();
+            let limit = limit || self.headroom_limit(shape.leaf, id).is_some();
+            promise!(5, limit, "{:?} stands aside although no limit keeps it", shape.key);
         }
         Ok(())
     }
@@ -162,21 +168,22 @@ impl Scheduler {
                     continue;
                 };
                 let id = GroupId::new(JobId(job), index as u16);
-                let atomic = group.start == Start::Atomic;
+                let atomic = group.start == Start::Atomic && group.gang.is_some();
+                if group.start == Start::Atomic && !atomic && group.elastic.is_none() {
+                    continue;
+                }
                 let closed = |shape: ShapeId| {
                     self.shapes.get(shape).window.is_none() && !self.shapes.is_limited(shape)
                 };
-                let roles = group.roles.iter().enumerate().filter(|(_, role)| role.wants_room());
-                let ready: Vec<(u16, u32)> = match (atomic, group.gang) {
-                    (true, Some(shape)) if closed(shape) => {
-                        roles.map(|(role, view)| (role as u16, view.waiting())).collect()
-                    }
-                    (true, _) => Vec::new(),
-                    (false, _) => roles
-                        .filter(|(_, role)| closed(role.shape))
-                        .map(|(role, view)| (role as u16, view.waiting()))
-                        .collect(),
+                let size = |role: &RoleView| if atomic { role.needed() } else { role.queued };
+                let is_ready = |role: &RoleView| {
+                    role.spec.guest_of.is_none() && closed(group.gang.unwrap_or(role.shape))
                 };
+                let roles = group.roles.iter().enumerate().filter(|(_, role)| size(role) > 0);
+                let ready: Vec<(u16, u32)> = roles
+                    .filter(|(_, role)| is_ready(role))
+                    .map(|(role, view)| (role as u16, size(view)))
+                    .collect();
                 if !ready.is_empty() {
                     startable.push(Startable { group: id, roles: ready, atomic });
                 }

@@ -4,7 +4,7 @@
 use crate::id::{Attempt, GroupId, NodeId};
 use crate::messages::{Outbox, Released};
 use crate::mutation::{self, Mutation};
-use crate::outcome::StopCause;
+use crate::outcome::{Outcome, StopCause};
 use crate::spec::Start;
 use crate::time::Time;
 
@@ -61,9 +61,17 @@ impl Scheduler {
         if released.outcome.is_failure() {
             self.note_failure(now, released);
         }
+        let role = released.attempt.task.role;
         let group = self.group_mut(id).expect("a group outlives its attempts");
         if released.outcome.final_state().is_none() {
-            group.count_returning(1);
+            group.count_returning(role, 1);
+        }
+        if group.elastic.is_some() {
+            if released.outcome == Outcome::Completed {
+                // JobState says so too, but room that is free by now is for others already.
+                group.roles[usize::from(role)].stop_growing();
+            }
+            self.resettle(now, id);
         }
         self.drop_group_when_clear(id);
     }
@@ -87,6 +95,10 @@ impl Scheduler {
             groups::find_mut(&mut self.jobs, attempt.task.group).expect("a group outlives its attempts");
         group.live_count -= 1;
         self.live.unlink_group(&mut group.live, attempt.slot);
+        if let Some(elastic) = &mut group.roles[usize::from(attempt.task.role)].elastic {
+            elastic.live -= 1;
+            elastic.stopping -= u32::from(live.stopping);
+        }
         if let Some(node) = live.node {
             let shape = &group.roles[usize::from(attempt.task.role)].spec;
             self.nodes.unlink(node, attempt.slot, &mut self.live);
@@ -103,9 +115,13 @@ impl Scheduler {
             if mutation::active(Mutation::KeepChargeOnConflict) {
                 continue;
             }
-            let node = self.live.get(attempt.slot).and_then(|live| live.node);
+            let (node, grown) =
+                self.live.get(attempt.slot).map_or((None, false), |live| (live.node, live.grown));
             if !self.end_live(turn.now, attempt) {
                 continue;
+            }
+            if !grown {
+                self.start_is_refused(attempt.task.group);
             }
             node.into_iter().for_each(|node| turn.touch(node));
             self.refund_credit();
@@ -132,6 +148,12 @@ impl Scheduler {
         let group = groups::find_mut(&mut self.jobs, id).expect("the caller has seen the group");
         if group.withdrawn || group.waiting() == 0 {
             return Vec::new();
+        }
+        if group.elastic.is_some() {
+            self.resettle(self.now, id);
+            let group = groups::find(&self.jobs, id).expect("just seen");
+            let roles = group.roles.iter().filter(|role| role.queued > 0).map(|role| role.shape);
+            return group.gang.into_iter().chain(roles).collect();
         }
         if group.start == Start::Atomic {
             return vec![self.enqueue_gang(id)];

@@ -41,9 +41,8 @@ impl Scheduler {
             self.dequeue_gang(id);
         }
         let group = groups::find(&self.jobs, id).expect("the caller has seen the group");
-        let waiting = group.roles.iter().filter(|role| role.waiting() > 0);
-        let key = waiting.map(|role| (Arc::clone(&role.spec), role.waiting())).collect();
-        let (tasks, queued) = (group.waiting(), (group.roles[0].order, Entry { group: id, role: 0 }));
+        let key = gang_key(group);
+        let (tasks, queued) = (group.needed(), (group.roles[0].order, Entry { group: id, role: 0 }));
         let leaf = self.place_of(id.job());
         let shape = self.shapes.intern(leaf, ShapeKey::Gang(key, group.hops), &mut self.nodes);
         self.group_mut(id).expect("the caller has seen the group").gang = Some(shape);
@@ -61,39 +60,63 @@ impl Scheduler {
         self.shapes.release(shape, &mut self.nodes);
     }
 
+    /// Whether an elastic group is queued with the sizes that it has by now.
+    pub(super) fn gang_is_right(&self, group: &GroupView) -> bool {
+        let key = group.gang.map(|gang| &self.shapes.get(gang).key);
+        key.is_some_and(|key| matches!(key, ShapeKey::Gang(roles, _) if *roles == gang_key(group)))
+    }
+
     /// Places every waiting task of an atomic group, or nothing.
     pub(super) fn place_gang(&mut self, id: GroupId, turn: &mut Turn) -> Served {
         let group = groups::find(&self.jobs, id).expect("a queued group is there");
-        let waiting: Vec<usize> =
-            (0..group.roles.len()).filter(|role| group.roles[*role].wants_room()).collect();
-        let shapes: Vec<&ShapeSpec> = waiting.iter().map(|role| &*group.roles[*role].spec).collect();
-        let order: Vec<usize> = role_order(&shapes).into_iter().map(|index| waiting[index]).collect();
-        let (tasks, has_credit) = (group.waiting(), self.has_credit(group.waiting()));
-        let demands = demands(group, &order, &self.shapes);
-        let Some(nodes) = take_room(&mut self.nodes, &demands, group.hops) else { return Served::NoRoom };
-        if !has_credit {
-            give_back(&mut self.nodes, &demands, &nodes);
-            return Served::NoCredit;
-        }
-        credit::spend(&mut self.credit, tasks);
+        // An elastic group starts larger if there is room for that.
+        let wishes = group.elastic.is_some().then(|| Sizes::of(group, RoleView::wished));
+        let needs = Sizes::of(group, RoleView::needed);
+        let wishes = wishes.filter(|wishes| wishes.tasks > needs.tasks && self.has_credit(wishes.tasks));
+        let hops = group.hops;
+        let larger = wishes.and_then(|sizes| {
+            let nodes = take_room(&mut self.nodes, &demands(group, &sizes.roles, &self.shapes), hops)?;
+            Some((sizes, nodes))
+        });
+        let (sizes, nodes) = match larger {
+            Some(larger) => larger,
+            None => {
+                let has_credit = self.has_credit(needs.tasks);
+                let demands = demands(group, &needs.roles, &self.shapes);
+                let Some(nodes) = take_room(&mut self.nodes, &demands, hops) else { return Served::NoRoom };
+                if !has_credit {
+                    give_back(&mut self.nodes, &demands, &nodes);
+                    return Served::NoCredit;
+                }
+                (needs, nodes)
+            }
+        };
+        credit::spend(&mut self.credit, sizes.tasks);
+        self.bind_gang(id, &sizes, nodes, turn);
+        self.starts_with_plan(id);
+        Served::All
+    }
+
+    /// Enters the tasks of a gang on the nodes that were taken for them.
+    fn bind_gang(&mut self, id: GroupId, sizes: &Sizes, nodes: Vec<NodeId>, turn: &mut Turn) {
         let group = groups::find_mut(&mut self.jobs, id).expect("a queued group is there");
         let shape = group.gang.take().expect("a queued gang knows its shape");
-        self.take_waiting(shape, tasks);
+        self.take_waiting(shape, gang_size(&self.shapes.get(shape).key));
         let group = groups::find_mut(&mut self.jobs, id).expect("a queued group is there");
         let mut nodes = nodes.into_iter();
-        let mut started = Vec::with_capacity(order.len());
+        let mut started = Vec::with_capacity(sizes.roles.len());
         let mut guests = Guests::of(group);
-        for (position, role) in order.iter().enumerate() {
+        for (position, (role, tasks)) in sizes.roles.iter().enumerate() {
             turn.begin_part(&group.roles[*role], true, false);
             let entry = Entry { group: id, role: *role as u16 };
-            started.push((entry, group.roles[*role].waiting()));
-            for _ in 0..group.roles[*role].waiting() {
+            started.push((entry, *tasks));
+            for _ in 0..*tasks {
                 let (index, number) = group.roles[*role].take();
                 let node = nodes.next().expect("every task was given a node");
                 bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number, node }, turn);
                 guests.note_host(*role, index, node);
             }
-            if position + 1 < order.len() {
+            if position + 1 < sizes.roles.len() {
                 turn.bind_last_to_next();
             }
         }
@@ -101,17 +124,39 @@ impl Scheduler {
         for (entry, tasks) in started {
             self.count_started(turn.now, entry, tasks);
         }
-        Served::All
     }
 }
 
-fn demands<'a>(group: &'a GroupView, order: &[usize], shapes: &Shapes) -> Vec<Demand<'a>> {
-    let demand = |role: &'a RoleView| Demand {
-        scope: shapes.get(role.shape).scopes[0],
-        shape: &role.spec,
-        tasks: role.waiting(),
+/// How many tasks of which roles start together, in the order in which they look for room.
+struct Sizes {
+    roles: Vec<(usize, u32)>,
+    tasks: u64,
+}
+
+impl Sizes {
+    fn of(group: &GroupView, size: impl Fn(&RoleView) -> u32) -> Sizes {
+        let tasks = group.roles.iter().map(|role| u64::from(size(role))).sum();
+        // Guests look for no room of their own.
+        let hosts = group.roles.iter().enumerate().filter(|(_, role)| role.spec.guest_of.is_none());
+        let roles: Vec<(usize, u32)> =
+            hosts.map(|(index, role)| (index, size(role))).filter(|(_, tasks)| *tasks > 0).collect();
+        let shapes: Vec<&ShapeSpec> = roles.iter().map(|(role, _)| &*group.roles[*role].spec).collect();
+        Sizes { roles: role_order(&shapes).into_iter().map(|index| roles[index]).collect(), tasks }
+    }
+}
+
+/// What a group is queued as: so many tasks of which shapes are needed together.
+fn gang_key(group: &GroupView) -> Vec<(Arc<ShapeSpec>, u32)> {
+    let needed = group.roles.iter().map(|role| (role, role.needed())).filter(|(_, needed)| *needed > 0);
+    needed.map(|(role, needed)| (Arc::clone(&role.spec), needed)).collect()
+}
+
+fn demands<'a>(group: &'a GroupView, sizes: &[(usize, u32)], shapes: &Shapes) -> Vec<Demand<'a>> {
+    let demand = |(role, tasks): &(usize, u32)| {
+        let role: &'a RoleView = &group.roles[*role];
+        Demand { scope: shapes.get(role.shape).scopes[0], shape: &role.spec, tasks: *tasks }
     };
-    order.iter().map(|role| demand(&group.roles[*role])).collect()
+    sizes.iter().map(demand).collect()
 }
 
 /// Takes room for all of these tasks, or for none of them.

@@ -12,6 +12,7 @@ use crate::spec::{Hops, ShapeSpec, Standing, Start};
 use crate::time::Span;
 
 use super::account::RunClock;
+use super::elastic::{ElasticGroup, ElasticRole};
 use super::job_standing::milliseconds;
 use super::leaf::LeafId;
 use super::order::Order;
@@ -57,6 +58,8 @@ pub(super) struct GroupView {
     pub(super) forgotten: bool,
     /// The shape under which the whole group is queued, if it is atomic and waits.
     pub(super) gang: Option<ShapeId>,
+    /// If its size may vary.
+    pub(super) elastic: Option<Box<ElasticGroup>>,
 }
 
 /// A role's waiting tasks: everything from `fresh` on, and those that came back.
@@ -81,6 +84,8 @@ pub(super) struct RoleView {
     pub(super) task_key: Option<Arc<str>>,
     /// How long each task may run, if the role says so.
     pub(super) timeout: Option<Span>,
+    /// If its group may vary in size.
+    pub(super) elastic: Option<Box<ElasticRole>>,
 }
 
 pub(super) fn find(jobs: &Paged<JobView>, id: GroupId) -> Option<&GroupView> {
@@ -140,6 +145,7 @@ impl GroupView {
             withdrawn: false,
             forgotten: false,
             gang: None,
+            elastic: None,
         }
     }
 
@@ -148,9 +154,11 @@ impl GroupView {
     }
 
     /// A member ended unfinished (1) or was returned (-1). Only atomic groups wait in between.
-    pub(super) fn count_returning(&mut self, change: i32) {
+    pub(super) fn count_returning(&mut self, role: u16, change: i32) {
         if self.start == Start::Atomic && !self.withdrawn {
             self.returning += change;
+            let elastic = self.roles[usize::from(role)].elastic.as_mut();
+            elastic.into_iter().for_each(|elastic| elastic.count_away(change));
         }
     }
 
@@ -178,7 +186,23 @@ impl RoleView {
             expected,
             task_key,
             timeout,
+            elastic: None,
         }
+    }
+
+    /// How many tasks there are at the most.
+    pub(super) fn tasks(&self) -> u32 {
+        self.tasks
+    }
+
+    /// So many more tasks may start.
+    pub(super) fn make_room_for(&mut self, tasks: u32) {
+        self.tasks = self.tasks.max(tasks);
+    }
+
+    /// An elastic role grows no more.
+    pub(super) fn stop_growing(&mut self) {
+        self.elastic.iter_mut().for_each(|elastic| elastic.closed = true);
     }
 
     pub(super) fn waiting(&self) -> u32 {

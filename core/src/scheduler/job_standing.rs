@@ -11,8 +11,10 @@ use crate::time::{Span, Time};
 
 use super::Scheduler;
 use super::account::{Price, RunClock};
+use super::elastic::Phase;
 use super::gangs::gang_size;
 use super::groups::{self, JobClock, JobView};
+use super::growth::surplus_order;
 use super::leaf::LeafId;
 use super::limits::Limits;
 use super::order::Order;
@@ -94,6 +96,25 @@ impl Scheduler {
         let shares = &self.settings.shares;
         let matters = shares.non_preemptible_factor.is_some() || shares.excess_budget.is_some();
         (job.leaf, job.lifetime().filter(|_| matters))
+    }
+
+    /// The same for what an elastic group has above its minima.
+    pub(super) fn surplus_place_of(&mut self, id: JobId) -> (LeafId, Option<Span>) {
+        let (leaf, lifetime) = self.place_of(id);
+        let (leaf, is_new) = self.shares.surplus_leaf(leaf, &self.settings.shares);
+        if is_new {
+            self.shapes.add_leaf(self.settings.kinds.len());
+        }
+        (leaf, lifetime)
+    }
+
+    /// Where the tasks of a role wait one by one.
+    pub(super) fn place_of_role(&mut self, entry: Entry) -> (LeafId, Option<Span>) {
+        let group = groups::find(&self.jobs, entry.group).expect("the caller has seen the group");
+        match group.elastic {
+            None => self.place_of(entry.group.job()),
+            Some(_) => self.surplus_place_of(entry.group.job()),
+        }
     }
 
     pub(super) fn leaf_for(&mut self, requestor: &str, standing: &Standing) -> LeafId {
@@ -238,8 +259,7 @@ impl Scheduler {
             for (role, view) in group.roles.iter().enumerate() {
                 let entry = Entry { group: GroupId::new(id, index as u16), role: role as u16 };
                 let shape = if view.queued > 0 { Some(view.shape) } else { group.gang.filter(|_| role == 0) };
-                let cost = self.price(&view.spec.request).cost;
-                let order = order(&self.settings.shares, now, job, entry, (view.expected, cost));
+                let order = self.order_of(now, entry);
                 moved.extend(shape.filter(|_| order != view.order).map(|shape| (entry, shape, order)));
             }
         }
@@ -255,6 +275,7 @@ impl Scheduler {
     pub(super) fn share_anew(&mut self, now: Time) {
         self.shares = Shares::new(&self.settings.shares);
         (self.grants, self.limits) = (None, Limits::default());
+        self.elastic.aside.clear();
         self.limited = Limits::any(&self.settings.shares);
         std::mem::replace(&mut self.shapes, Shapes::new()).dissolve(&mut self.nodes);
         let jobs: Vec<JobId> = self.jobs.iter().map(|(id, _)| JobId(id)).collect();
@@ -300,7 +321,7 @@ impl Scheduler {
         let view = &self.group(entry.group).expect("the caller has seen the group").roles[role];
         let (queued, spec) = (view.queued, Arc::clone(&view.spec));
         let spec = self.asked_by(entry.group.job(), &spec);
-        let place = self.place_of(entry.group.job());
+        let place = self.place_of_role(entry);
         let shape = self.shapes.intern(place, ShapeKey::Task(Arc::clone(&spec)), &mut self.nodes);
         self.shapes.get_mut(shape).references += 1;
         let order = self.order_of(now, entry);
@@ -314,12 +335,16 @@ impl Scheduler {
     }
 
     /// The place that a role of a known group has by now.
-    fn order_of(&self, now: Time, entry: Entry) -> Order {
+    pub(super) fn order_of(&self, now: Time, entry: Entry) -> Order {
         let job = self.jobs.get(entry.group.job().0).expect("a group has a job");
         let group = groups::find(&self.jobs, entry.group).expect("the caller has seen the group");
         let role = &group.roles[usize::from(entry.role)];
         let cost = self.price(&role.spec.request).cost;
-        order(&self.settings.shares, now, job, entry, (role.expected, cost))
+        let order = order(&self.settings.shares, now, job, entry, (role.expected, cost));
+        match group.phase() {
+            Some(Phase::Running) => surplus_order(order.rank, role, entry),
+            _ => order,
+        }
     }
 
     pub(super) fn open_unless_collecting(&mut self, shape: ShapeId) {

@@ -24,6 +24,8 @@ pub(super) struct LiveView {
     pub(super) since: Time,
     /// It was told to stop.
     pub(super) stopping: bool,
+    /// Its elastic group ran already when it was placed.
+    pub(super) grown: bool,
 }
 
 impl LiveTable {
@@ -34,7 +36,8 @@ impl LiveTable {
             Slot(self.entries.len() as u32 - 1)
         });
         let attempt = Attempt { task, number, slot };
-        self.entries[slot.index()] = Some(LiveView { attempt, node: Some(node), since, stopping: false });
+        self.entries[slot.index()] =
+            Some(LiveView { attempt, node: Some(node), since, stopping: false, grown: false });
         attempt
     }
 

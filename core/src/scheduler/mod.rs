@@ -18,6 +18,7 @@ mod check;
 mod check_choice;
 mod counts;
 mod credit;
+mod elastic;
 mod ends;
 mod explain;
 mod explain_hops;
@@ -26,6 +27,7 @@ mod figures;
 mod gangs;
 mod grants;
 mod groups;
+mod growth;
 mod guests;
 mod hops;
 mod job_standing;
@@ -76,6 +78,7 @@ use crate::time::Time;
 
 pub use check::Startable;
 use credit::Credit;
+use elastic::Elastic;
 use grants::Grants;
 use groups::{GroupView, JobView};
 use limits::Limits;
@@ -83,6 +86,7 @@ use live::LiveTable;
 use nodes::Nodes;
 use plan::Turn;
 use questions::Question;
+use queue::Entry;
 use shapes::Shapes;
 use share_news::Told;
 use shares::Shares;
@@ -116,6 +120,7 @@ pub struct Scheduler {
     durations: Durations,
     /// Some node is not for everybody, so tasks are told apart by who asks for them.
     nodes_mind: bool,
+    elastic: Elastic,
     /// Counts turns of planning, and starts of tasks.
     rounds: u64,
     starts: u64,
@@ -134,6 +139,7 @@ impl Scheduler {
             limited: Limits::any(&settings.shares),
             durations: Durations::new(DURATIONS_MAX),
             nodes_mind: false,
+            elastic: Elastic::default(),
             rounds: 0,
             starts: 0,
             now: Time::ZERO,
@@ -228,14 +234,17 @@ impl Scheduler {
                 groups.into_iter().for_each(|group| self.new_group(now, group, turn));
             }
             SchedulerMessage::Return(tasks) => self.take_back(now, tasks),
-            SchedulerMessage::Member { group, comes_back } => {
-                if let Some(group) = self.group_mut(group) {
-                    group.count_returning(if comes_back { 1 } else { -1 });
+            SchedulerMessage::Member { group: id, role, comes_back } => {
+                if let Some(group) = self.group_mut(id) {
+                    group.count_returning(role, if comes_back { 1 } else { -1 });
+                    self.resettle(now, id);
                 }
             }
             SchedulerMessage::Reprioritise(jobs) => {
                 jobs.into_iter().for_each(|one| self.reprioritise(now, one.job, one.standing));
             }
+            SchedulerMessage::Close { group, role } => self.close_role(now, Entry { group, role }, out),
+            SchedulerMessage::Discard { group, role } => self.discard_role(now, Entry { group, role }),
             SchedulerMessage::Withdraw(groups) => {
                 groups.into_iter().for_each(|group| self.withdraw(group, StopCause::Cancel, out));
             }
@@ -260,7 +269,7 @@ impl Scheduler {
                 turn.seen = Some(sequence);
                 nodes.into_iter().for_each(|node| turn.touch(node));
             }
-            SchedulerMessage::Committed { plan } => debug_assert!(plan <= self.last_plan),
+            SchedulerMessage::Committed { plan } => self.plan_is_booked(now, plan),
             SchedulerMessage::Conflict(attempts) => self.conflict(attempts, turn),
             SchedulerMessage::Credit { granted, window } => self.grant(granted, window, turn),
             SchedulerMessage::NewCredit { window } => self.begin_credit(window, turn),
@@ -293,6 +302,7 @@ impl Machine for Scheduler {
         }
         self.close_due_windows(now);
         self.release_by_time(now);
+        self.thaw_due(now);
         self.plan(&mut turn);
         self.tell_shares(&turn, out);
         if let Some(plan) = turn.take_plan(&mut self.last_plan) {
@@ -318,7 +328,7 @@ impl Machine for Scheduler {
     }
 
     fn next_deadline(&self) -> Option<Time> {
-        let deadlines = [self.shapes.next_window_close(), self.limits.next_wake()];
+        let deadlines = [self.shapes.next_window_close(), self.limits.next_wake(), self.next_thaw()];
         deadlines.into_iter().flatten().min()
     }
 
@@ -329,6 +339,7 @@ impl Machine for Scheduler {
         self.shapes.rebuild(width, self.shares.leaves.len(), &self.jobs);
         self.count_all_waiting();
         self.shares.take_changed();
+        self.rebuild_elastic();
     }
 
     fn check(&self) -> Result<(), Broken> {

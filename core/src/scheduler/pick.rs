@@ -95,7 +95,8 @@ impl Round {
 impl Scheduler {
     /// What is served next; `None` when nothing more can be.
     pub(super) fn pick(&mut self, round: &mut Round) -> Option<Pick> {
-        let levels = self.settings.shares.levels();
+        // What is above the minima of elastic groups comes after everything else.
+        let levels = self.settings.shares.levels() * if self.shares.any_surplus() { 2 } else { 1 };
         (0..levels).find_map(|level| match self.settings.shares.share_key {
             ShareKey::Entitlement => self.pick_entitled(level, round),
             _ => self.pick_class(level, round, |_| true),
@@ -168,7 +169,8 @@ impl Scheduler {
     /// The queue of a class whose turn it is, and what is served of it.
     fn pick_queue(&mut self, level: usize, class: usize, round: &mut Round) -> Option<Pick> {
         let key_kind = self.settings.shares.queue_key;
-        let one_by_one = self.settings.shares.job_key != JobKey::Priority;
+        let one_by_one =
+            self.settings.shares.job_key != JobKey::Priority || level >= self.settings.shares.levels();
         let mut best: Option<(Key, Pick)> = None;
         let mut next = self.shares.waiting(level, class).active.first().copied();
         while let Some(leaf) = next {
@@ -210,6 +212,9 @@ impl Scheduler {
                 continue;
             }
             match self.limit_on(leaf, offer.shape(), round.now) {
+                None if self.headroom_limit(leaf, offer.shape()).is_some() => {
+                    self.keep_headroom(offer.shape());
+                }
                 None => return Some((order, offer)),
                 Some(limit) => self.stand_aside(leaf, offer.shape(), limit, round.now),
             }

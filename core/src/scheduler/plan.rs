@@ -9,6 +9,7 @@ use crate::time::Time;
 
 use super::Scheduler;
 use super::credit;
+use super::elastic::Phase;
 use super::groups::{self, GroupView, RoleView};
 use super::live::LiveTable;
 use super::near::Candidate;
@@ -134,6 +135,7 @@ impl Scheduler {
             self.limits.stale = false;
             self.release_all_limits(turn.now);
         }
+        self.look_at_headroom();
         turn.touched.extend(std::mem::take(&mut self.unserved));
         self.rounds += 1;
         let mut round = Round::new(self.rounds, turn.now, std::mem::take(&mut turn.touched));
@@ -164,6 +166,7 @@ impl Scheduler {
     }
 
     fn end_turn(&mut self, turn: &mut Turn) {
+        self.freeze_resized(turn.now);
         turn.wanted = self.shapes.news_of_wants();
         self.shapes.unpark(&self.jobs);
     }
@@ -201,6 +204,7 @@ impl Scheduler {
             let group = groups::find(&self.jobs, entry.group).expect("a queued group is there");
             self.take_waiting(group.roles[usize::from(entry.role)].shape, u64::from(placed));
             self.count_started(turn.now, entry, placed);
+            self.has_grown(turn.now, entry.group);
         }
         served
     }
@@ -277,6 +281,7 @@ impl Scheduler {
         self.nodes.take(node, &role.spec);
         bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number, node }, turn);
         self.count_started(turn.now, entry, 1);
+        self.has_grown(turn.now, entry.group);
         self.shapes.settle(shape, &self.jobs);
         Served::All
     }
@@ -343,6 +348,11 @@ fn bind_on(live: &mut LiveTable, on: &mut NodeEntry, group: &mut GroupView, bind
     let attempt = live.insert(task, number, node, turn.now);
     live.link_group(&mut group.live, attempt.slot);
     group.live_count += 1;
+    if let Some(elastic) = &mut group.roles[usize::from(entry.role)].elastic {
+        elastic.live += 1;
+        let grown = group.phase() == Some(Phase::Running);
+        live.get_mut(attempt.slot).expect("just entered").grown = grown;
+    }
     live.link_node(&mut on.attempts, attempt.slot);
     turn.add(Placement { attempt, node, version: on.view.version });
 }

@@ -81,6 +81,9 @@ pub(super) struct Shares {
     changed: Vec<u32>,
     /// Nobody is compared with anybody: there is one leaf and no books are kept.
     plain: bool,
+    /// Whether there is a leaf for the surplus of elastic groups.
+    #[serde(skip)]
+    surplus: bool,
 }
 
 impl Shares {
@@ -98,7 +101,8 @@ impl Shares {
 
     /// Makes everything anew that is not stored, apart from what waits.
     pub(super) fn rebuild(&mut self, settings: &ShareSettings) {
-        self.waiting = vec![vec![ClassWaiting::default(); self.classes.len()]; settings.levels()];
+        self.waiting = vec![vec![ClassWaiting::default(); self.classes.len()]; 2 * settings.levels()];
+        self.surplus = self.leaves.iter().any(|leaf| usize::from(leaf.level) >= settings.levels());
         let queues = self.queues.iter().enumerate();
         self.queue_of = queues.map(|(index, queue)| ((queue.class, queue.queue), index as u32)).collect();
         let leaves = self.leaves.iter().enumerate();
@@ -187,6 +191,22 @@ impl Shares {
             self.queues.push(QueueShare { class, queue, account, changed: false });
             self.queues.len() as u32 - 1
         });
+        self.leaf_at(level, class, share)
+    }
+
+    /// Whether there may be surplus of elastic groups.
+    pub(super) fn any_surplus(&self) -> bool {
+        self.surplus
+    }
+
+    /// The leaf for the surplus of what waits in another, made if there is none yet; the second says so.
+    pub(super) fn surplus_leaf(&mut self, leaf: LeafId, settings: &ShareSettings) -> (LeafId, bool) {
+        let LeafShare { level, class, queue, .. } = *self.leaf(leaf);
+        self.surplus = true;
+        self.leaf_at(level + settings.levels() as u16, class, queue)
+    }
+
+    fn leaf_at(&mut self, level: u16, class: u16, share: u32) -> (LeafId, bool) {
         let mut is_new = false;
         let leaf = *self.leaf_of.entry((level, share)).or_insert_with(|| {
             is_new = true;

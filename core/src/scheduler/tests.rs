@@ -117,7 +117,8 @@ fn group(job: u64) -> GroupId {
 
 fn role_of(shape: ShapeSpec, tasks: u32) -> RoleArrival {
     let shape = Arc::new(shape);
-    RoleArrival { shape, tasks, duration: None, task_key: None, timeout: None, adopted: Vec::new() }
+    let (min, initial, duration, task_key, timeout) = (tasks, tasks, None, None, None);
+    RoleArrival { shape, tasks, min, initial, duration, task_key, timeout, adopted: Vec::new() }
 }
 
 fn role(request: Resources, tasks: u32) -> RoleArrival {
@@ -126,7 +127,7 @@ fn role(request: Resources, tasks: u32) -> RoleArrival {
 
 fn arrival(job: u64, start: Start, roles: Vec<RoleArrival>) -> GroupArrival {
     let (requestor, standing) = Default::default();
-    GroupArrival { group: group(job), start, hops: None, requestor, standing, roles }
+    GroupArrival { group: group(job), start, hops: None, freeze: None, requestor, standing, roles }
 }
 
 fn independent(job: u64, roles: Vec<RoleArrival>) -> GroupArrival {

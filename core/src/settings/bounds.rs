@@ -57,6 +57,9 @@ pub const DOWN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(60), SHORTES
 
 pub const HALF_TIME: Bounds<Span> = Bounds::new(HOUR, Span::from_millis(1), LONG);
 
+pub const FREEZE: Bounds<Span> = Bounds::new(Span::from_whole_seconds(60), Span::ZERO, LONG);
+pub const RESIZE_INTERVAL: Bounds<Span> = Bounds::new(Span::ZERO, Span::ZERO, LONG);
+
 pub const FAULTY_FAILURES: Bounds<u64> = Bounds::new(5, 0, 100);
 pub const FAULTY_WITHIN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(300), SHORTEST_DEADLINE, LONG);
 pub const FAULTY_BROKEN_AFTER: Bounds<u64> = Bounds::new(3, 0, 100);
@@ -114,6 +117,12 @@ pub const DESCRIPTIONS: &[(&str, &str)] = &[
     ("deadlines.overhead", "seconds an attempt gets on top of the `timeout` of its role"),
     ("deadlines.stop", "seconds until a node must confirm a stop"),
     ("deadlines.down", "seconds of silence until a suspect node is given up"),
+    ("freeze", "seconds for which the size of an elastic group rests after it was changed"),
+    (
+        "headroom",
+        "the part of every resource, between 0 and 1, that the growth of elastic groups leaves free",
+    ),
+    ("resize_interval", "seconds between looks at elastic groups that differ too much; 0 for never"),
     ("faulty.failures", "failures of one version of a service that put a node last for it; 0 for never"),
     ("faulty.within", "seconds during which these failures count"),
     ("faulty.broken_after", "services that fail on a node in a row until it is broken; 0 for never"),

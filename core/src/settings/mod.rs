@@ -1,6 +1,7 @@
 //! The validated settings: one shared value, switched at turn boundaries.
 
 pub mod bounds;
+mod elastic;
 mod faulty;
 mod raw;
 mod raw_sections;
@@ -16,6 +17,7 @@ use crate::resources::Kinds;
 use crate::spec::NodeChoice;
 use crate::time::Span;
 
+pub use elastic::{ElasticSettings, RawElastic};
 pub use faulty::{FaultySettings, RawFaulty};
 pub use raw::{RawSettings, declare_kind};
 pub use raw_sections::{RawDeadlines, RawLimits, RawRetention};
@@ -40,6 +42,8 @@ pub struct Settings {
     pub retention: Retention,
     pub deadlines: DeadlineSettings,
     pub shares: ShareSettings,
+    /// How elastic groups change their size.
+    pub elastic: ElasticSettings,
     /// When a node is avoided, and when it is taken out of use.
     pub faulty: FaultySettings,
     /// When running work may be taken away.

@@ -12,7 +12,7 @@ use super::bounds::{self, Bounds};
 use super::raw_sections::{RawDeadlines, RawLimits, RawRetention, override_with, seconds_or_default};
 use super::raw_shares::RawShares;
 use super::rebalance::{PROTECTED_MAX, raw_fraction};
-use super::{RawFaulty, RawRebalance, Settings, WindowSettings};
+use super::{RawElastic, RawFaulty, RawRebalance, Settings, WindowSettings};
 
 /// Settings under their names in files, each of them optional. Lengths of time are seconds.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -43,16 +43,12 @@ pub struct RawSettings {
     pub protected_fraction: Option<f64>,
     #[serde(flatten)]
     pub shares: RawShares,
+    #[serde(flatten)]
+    pub elastic: RawElastic,
 }
 
 /// Settings of the format on which nothing acts yet. None of them may be passed over in silence.
-const LATER: [Later; 5] = [
-    Later::Absent("claim_after"),
-    Later::Absent("gpu_cpu_ratio"),
-    Later::Absent("resize_interval"),
-    Later::Absent("freeze"),
-    Later::Absent("headroom"),
-];
+const LATER: [Later; 2] = [Later::Absent("claim_after"), Later::Absent("gpu_cpu_ratio")];
 
 /// Bytes of the name of a resource kind.
 const KIND_NAME_MAX: usize = 128;
@@ -86,6 +82,7 @@ impl RawSettings {
                 .get("protected_fraction")
                 .and_then(|cursor| cursor.number(0.0..=PROTECTED_MAX)),
             shares: RawShares::read(fields),
+            elastic: RawElastic::read(fields),
         };
         fields.later(&LATER);
         settings
@@ -105,6 +102,7 @@ impl RawSettings {
         self.rebalance.merge(&over.rebalance);
         override_with(&mut self.protected_fraction, &over.protected_fraction);
         self.shares.merge(&over.shares);
+        self.elastic.merge(&over.elastic);
     }
 
     /// The settings the machines work with, or everything that keeps them from being used.
@@ -120,6 +118,7 @@ impl RawSettings {
             retention: self.retention.validate(&log),
             deadlines: self.deadlines.validate(&log),
             faulty: self.faulty.validate(&log),
+            elastic: self.elastic.validate(&log),
             rebalance: self.rebalance.validate(self.protected_fraction, &log),
             ..Settings::default()
         };
@@ -166,6 +165,7 @@ impl From<&Settings> for RawSettings {
             rebalance: RawRebalance::from(&settings.rebalance),
             protected_fraction: raw_fraction(&settings.rebalance),
             shares: RawShares::of(&settings.shares, &settings.kinds),
+            elastic: RawElastic::from(&settings.elastic),
         }
     }
 }

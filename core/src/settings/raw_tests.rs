@@ -57,7 +57,7 @@ fn later_layers_replace_what_they_give() {
 fn every_bad_setting_is_named_at_once() {
     let text = r#"{"window": -1, "window_cap": "soon", "resources": ["fpga", "fpga", 7], "windov": 1,
         "limits": {"jobs": 0, "tasks": 1}, "deadlines": {"stop": 0}, "retention": 3,
-        "faulty": {"failures": 101, "within": 0, "after": 1}, "headroom": 0.1}"#;
+        "faulty": {"failures": 101, "within": 0, "after": 1}, "headroom": 1.1}"#;
     let expected = [
         "window: expected seconds between 0 and 3600, found -1",
         "window_cap: expected seconds between 0 and 3600, found \"soon\"",
@@ -70,7 +70,7 @@ fn every_bad_setting_is_named_at_once() {
         "faulty.failures: expected a whole number between 0 and 100, found 101",
         "faulty.within: expected seconds between 0.001 and 1000000000, found 0",
         "faulty.after: unknown field, expected `failures`, `within`, `broken_after` or `probe`",
-        "not supported yet: headroom, found 0.1",
+        "headroom: expected a number between 0 and 1, found 1.1",
         "windov: unknown field, expected `window`",
     ];
     assert_eq!(messages(RawSettings::from_document(&document(text))), expected);

@@ -3,6 +3,7 @@
 
 mod company;
 mod doors;
+mod elastic;
 mod endings;
 mod executor;
 mod faults;

@@ -9,7 +9,7 @@ use crate::job_state::GroupStatus;
 use crate::machine::{Broken, promise};
 use crate::resources::Resources;
 use crate::scheduler::Startable;
-use crate::spec::{Availability, Company, Condition, GroupSpec, NodeFacts, ShapeSpec};
+use crate::spec::{Availability, Company, Condition, GroupSpec, NodeFacts, ShapeSpec, Start};
 
 use super::doors::asked;
 use super::nearness::{Whereabouts, is_near, whereabouts};
@@ -69,7 +69,9 @@ impl World {
                 let id = crate::id::GroupId::new(id, index as u16);
                 let queued = group.waiting();
                 let waiting = self.scheduler.explain(id).map_or(0, |explanation| explanation.waiting);
-                let waiting = waiting + group.delayed();
+                // Of an atomic group the Scheduler counts those that wait for their time among its own.
+                let delayed = if group.start == Start::Atomic { 0 } else { group.delayed() };
+                let waiting = waiting + delayed;
                 promise!(4, queued == waiting, "{id} has {queued} tasks queued, {waiting} of them wait");
             }
         }

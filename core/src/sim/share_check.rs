@@ -39,8 +39,13 @@ impl World {
         }
         for (id, job) in self.jobs.jobs() {
             for (index, group) in job.groups.iter().enumerate() {
-                let waiting = group.count(TaskState::Queued) - group.delayed();
                 let group_id = GroupId::new(id, index as u16);
+                let waiting = match group.is_elastic() {
+                    false => group.count(TaskState::Queued) - group.delayed(),
+                    // What its size rests for wants nothing.
+                    true if group.live > 0 && self.scheduler.rests(group_id) => 0,
+                    true => group.wanted(),
+                };
                 let is_known = self.scheduler.explain(group_id).is_some();
                 if group.status == GroupStatus::Active && is_known && waiting > 0 {
                     self.count(&mut counts, settings, id, (0, waiting));

@@ -16,6 +16,7 @@ use crate::spec::{
 };
 use crate::time::Span;
 
+use super::elastic;
 use super::executor::{Behaviour, Course};
 use super::{doors, standings};
 
@@ -60,6 +61,7 @@ pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
         retention,
         shares,
         faulty: faulty(rng),
+        elastic: elastic::settings(rng),
         ..Settings::default()
     }
 }
@@ -207,7 +209,12 @@ pub(super) fn job(rng: &mut Rng, number: u64) -> JobSpec {
         let start = if rng.u8(0..3) == 0 { Start::Atomic } else { Start::Independent };
         let mut roles: Vec<RoleSpec> = (0..rng.usize(1..=3)).map(|index| role(rng, index, start)).collect();
         keep_company(rng, start, &mut roles);
-        GroupSpec { name: format!("g{index}"), start, hops: hops(rng, start), roles }
+        let name = format!("g{index}");
+        let mut group = GroupSpec { name, start, hops: hops(rng, start), freeze: None, roles };
+        if start == Start::Atomic && rng.u8(0..5) < 3 {
+            elastic::make(rng, &mut group);
+        }
+        group
     });
     let groups = groups.collect();
     let mut job = JobSpec { name: format!("j{number}"), groups, ..JobSpec::default() };

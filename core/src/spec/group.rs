@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::settings::Settings;
+use crate::time::Span;
 
 use super::limits::{check_count, check_hops, check_length};
 use super::{Hops, Invalid, Problem, RoleSpec};
@@ -16,6 +17,8 @@ pub struct GroupSpec {
     pub start: Start,
     /// How far apart all of its tasks may run; it must start as a whole.
     pub hops: Option<Hops>,
+    /// How long the size of an elastic group rests after it was changed; as the settings say unless given.
+    pub freeze: Option<Span>,
     pub roles: Vec<RoleSpec>,
 }
 
@@ -30,6 +33,11 @@ pub enum Start {
 }
 
 impl GroupSpec {
+    /// Whether its size may vary while it runs.
+    pub fn is_elastic(&self) -> bool {
+        self.start == Start::Atomic && self.roles.iter().any(|role| role.min < role.max)
+    }
+
     pub(super) fn note_problems(&self, field: &str, settings: &Settings, problems: &mut Vec<Invalid>) {
         let limits = &settings.limits;
         problems.extend(check_length(&format!("{field}.name"), &self.name, limits.name_length));
@@ -46,10 +54,28 @@ impl GroupSpec {
             }
             role.note_problems(&field, settings, problems);
             problems.extend(check_hops(&field, role.shape.hops, self.start));
-            if self.start == Start::Atomic && role.min < role.max {
-                // Sizes that vary while a group runs are a capability of their own.
-                problems.push(Invalid::new(format!("{field}.min"), role.min, Problem::NotSupported));
-            }
+            role.note_sizes(&field, self.start, problems);
+        }
+        self.note_elastic_problems(field, problems);
+    }
+
+    fn note_elastic_problems(&self, field: &str, problems: &mut Vec<Invalid>) {
+        let is_atomic = self.start == Start::Atomic;
+        if is_atomic && !self.roles.is_empty() && self.roles.iter().all(|role| role.min == 0) {
+            problems.push(Invalid::new(format!("{field}.roles"), "a smallest size of 0", Problem::NoMinimum));
+        }
+        let nearness = self.hops.is_some() || self.roles.iter().any(|role| role.shape.hops.is_some());
+        if self.is_elastic() && nearness {
+            // Members that join later would have to be near those that run.
+            problems.push(Invalid::new(format!("{field}.hops"), "roles that may grow", Problem::NotElastic));
+        }
+        let mut roles = self.roles.iter().enumerate();
+        if let Some((index, _)) = roles.find(|(_, role)| role.shape.guest_of.is_some() && self.is_elastic()) {
+            let field = format!("{field}.roles[{index}].guest_of");
+            problems.push(Invalid::new(field, "roles that may grow", Problem::NotElastic));
+        }
+        if !is_atomic && self.freeze.is_some_and(|freeze| !freeze.is_zero()) {
+            problems.push(Invalid::new(format!("{field}.freeze"), "independent", Problem::NotElastic));
         }
         self.note_guests(field, problems);
     }

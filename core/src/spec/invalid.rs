@@ -81,6 +81,12 @@ pub enum Problem {
     OfGuest,
     #[error("at least one role must be there for its own sake")]
     OnlyAuxiliary,
+    #[error("an atomic group starts with something, so one of its roles must have a smallest size above 0")]
+    NoMinimum,
+    #[error("the size to begin with must be between the smallest, {min}, and the largest, {max}")]
+    InitialOutside { min: u32, max: u32 },
+    #[error("only for atomic groups that vary in size, and these have neither hops nor guests")]
+    NotElastic,
     #[error("not supported yet")]
     NotSupported,
 }

@@ -128,14 +128,14 @@ mod tests {
     #[test]
     fn every_problem_is_named_at_once() {
         let mut job = JobSpec::gang("x".repeat(300), 3, Resources::of(CPU, -5));
-        job.groups[0].roles[0].min = 2;
+        job.groups[0].roles[0].initial = Some(4);
         job.groups.push(GroupSpec { name: "gang".into(), ..GroupSpec::default() });
         let problems = job.problems(&Settings::default());
         let fields: Vec<&str> = problems.iter().map(|invalid| invalid.field.as_str()).collect();
         let expected = [
             "name",
             "groups[0].roles[0].request.cpu",
-            "groups[0].roles[0].min",
+            "groups[0].roles[0].initial",
             "groups[1].name",
             "groups[1].roles",
         ];

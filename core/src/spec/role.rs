@@ -12,7 +12,7 @@ use crate::settings::Settings;
 use crate::time::Span;
 
 use super::limits::{check_count, check_length, note_amounts};
-use super::{CommandSpec, Hops, HostPort, Invalid, NodeChoice, Problem, Retries, Rules};
+use super::{CommandSpec, Hops, HostPort, Invalid, NodeChoice, Problem, Retries, Rules, Start};
 
 /// A number of identical tasks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -20,8 +20,10 @@ pub struct RoleSpec {
     pub name: String,
     /// How many must run together; 0 in an independent group.
     pub min: u32,
-    /// How many tasks there are.
+    /// How many tasks there are. An atomic group grows up to this as long as there is room.
     pub max: u32,
+    /// With how many an atomic group starts if there is room for all of them; else with `min`.
+    pub initial: Option<u32>,
     pub shape: Arc<ShapeSpec>,
     /// How long one task is expected to run.
     pub duration: Option<Span>,
@@ -71,6 +73,7 @@ impl RoleSpec {
             name: name.into(),
             min,
             max,
+            initial: None,
             shape,
             duration: None,
             task_key: None,
@@ -79,6 +82,16 @@ impl RoleSpec {
             retries: None,
             auxiliary: false,
         }
+    }
+
+    pub(super) fn note_sizes(&self, field: &str, start: Start, problems: &mut Vec<Invalid>) {
+        let Some(initial) = self.initial else { return };
+        let problem = match start {
+            Start::Independent => Problem::NotElastic,
+            Start::Atomic if (self.min..=self.max).contains(&initial) => return,
+            Start::Atomic => Problem::InitialOutside { min: self.min, max: self.max },
+        };
+        problems.push(Invalid::new(format!("{field}.initial"), initial, problem));
     }
 
     pub(super) fn note_problems(&self, field: &str, settings: &Settings, problems: &mut Vec<Invalid>) {

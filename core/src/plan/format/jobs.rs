@@ -18,9 +18,9 @@ use super::names::Names;
 use super::nodes::read_names;
 use super::retries;
 
-const GROUP_LATER: [Later; 2] = [Later::Zero("freeze"), Later::Text("on_unsatisfiable", "wait")];
+const GROUP_LATER: [Later; 1] = [Later::Text("on_unsatisfiable", "wait")];
 
-const ROLE_LATER: [Later; 2] = [Later::Absent("initial"), Later::Absent("on_preempt")];
+const ROLE_LATER: [Later; 1] = [Later::Absent("on_preempt")];
 
 const TASKS: u64 = u32::MAX as u64;
 const PRIORITIES: std::ops::RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64;
@@ -159,10 +159,11 @@ fn read_group(cursor: Cursor<'_>, kinds: &Kinds) -> Option<GroupSpec> {
         let roles =
             list.and_then(|roles| read_each(roles, |role| read_role(role, start.unwrap_or_default(), kinds)));
         let hops = read_hops(fields);
+        let freeze = read_optional(fields, "freeze", |cursor| cursor.span(bounds::FREEZE.range()));
         check_pool(fields);
         fields.later(&GROUP_LATER);
-        let (name, hops) = (name?.to_owned(), hops?);
-        let mut group = GroupSpec { name, start: start?, hops, roles: roles? };
+        let (name, hops, freeze) = (name?.to_owned(), hops?, freeze?);
+        let mut group = GroupSpec { name, start: start?, hops, freeze, roles: roles? };
         lodge_guests(fields, &list?, &mut group);
         Some(group)
     })?
@@ -178,6 +179,15 @@ fn lodge_guests(fields: &Fields<'_>, list: &Cursor<'_>, group: &mut GroupSpec) {
             fields.log().note_invalid(fields.path(), invalid);
         }
     }
+}
+
+/// A field that may be left out: `None` if it is there and could not be read.
+fn read_optional<T>(
+    fields: &Fields<'_>,
+    name: &'static str,
+    read: impl Fn(Cursor<'_>) -> Option<T>,
+) -> Option<Option<T>> {
+    fields.get(name).map_or(Some(None), |cursor| read(cursor).map(Some))
 }
 
 /// How far apart tasks may run; nothing asks for nothing.
@@ -209,6 +219,7 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
     cursor.table(|fields| {
         let name = fields.required("name", "the name of the role").and_then(|name| name.name());
         let sizes = read_sizes(fields, start);
+        let initial = read_optional(fields, "initial", |cursor| cursor.whole(0..=TASKS));
         let request = fields.get("request").map_or(Some(Resources::new()), |cursor| cursor.amounts(kinds));
         let service = read_service(fields);
         let longest = Span::from_seconds(SECONDS_MAX).unwrap_or_default();
@@ -230,6 +241,7 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
             name: name?.to_owned(),
             min,
             max,
+            initial: initial?.map(|initial| initial as u32),
             shape,
             duration,
             task_key,

@@ -1,0 +1,33 @@
+//! What a seed makes of elastic groups.
+
+use std::sync::Arc;
+
+use fastrand::Rng;
+
+use crate::settings::ElasticSettings;
+use crate::spec::GroupSpec;
+use crate::time::Span;
+
+pub(super) fn settings(rng: &mut Rng) -> ElasticSettings {
+    ElasticSettings {
+        freeze: Span::from_millis(rng.choice([0, 0, 20, 500, 5_000]).expect("not empty")),
+        headroom: rng.choice([0, 0, 30_000, 200_000]).expect("not empty"),
+        resize_interval: Span::from_millis(rng.choice([0, 100, 2_000]).expect("not empty")),
+    }
+}
+
+/// Lets an atomic group vary in size.
+pub(super) fn make(rng: &mut Rng, group: &mut GroupSpec) {
+    if group.roles.iter().any(|role| role.shape.guest_of.is_some()) {
+        return;
+    }
+    group.hops = None;
+    group.freeze =
+        (rng.u8(0..3) == 0).then(|| Span::from_millis(rng.choice([0, 10, 300, 3_000]).expect("not empty")));
+    for (index, role) in group.roles.iter_mut().enumerate() {
+        Arc::make_mut(&mut role.shape).hops = None;
+        role.max = rng.u32(1..=5);
+        role.min = rng.u32(u32::from(index == 0)..=role.max);
+        role.initial = (rng.u8(0..3) == 0).then(|| rng.u32(role.min..=role.max));
+    }
+}
