@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, MessageResult};
+use actix::{Actor, AsyncContext, Context, Handler, Message, MessageResult};
 use plimsoll_core::id::{Attempt, NodeId};
 use plimsoll_core::machine::Machine;
 use plimsoll_core::messages::{AgentMessage, ExecutorMessage, Outbox, RunnerMessage};
@@ -18,8 +18,7 @@ use crate::board::{Board, TaskFailure};
 use crate::clock::Clock;
 use crate::preparations::Preparations;
 use crate::recorder::Recorder;
-use crate::router::Batch;
-use crate::shell::Shell;
+use crate::router::Mailbox;
 use crate::work::{Started, Work};
 
 /// Messages for agents of this shard, in order.
@@ -84,7 +83,7 @@ pub(crate) struct AgentShard {
     pub(crate) agents: BTreeMap<NodeId, Seat>,
     pub(crate) work: Work,
     pub(crate) preparations: Preparations,
-    pub(crate) runner: Addr<Shell<TaskRunner>>,
+    pub(crate) runner: Mailbox<TaskRunner>,
     pub(crate) board: Arc<Board>,
     pub(crate) clock: Clock,
     pub(crate) recorder: Option<Arc<Recorder>>,
@@ -192,9 +191,7 @@ impl AgentShard {
     }
 
     fn report(&self, reports: Vec<RunnerMessage>) {
-        if !reports.is_empty() {
-            self.runner.do_send(Batch(reports));
-        }
+        self.runner.post(reports);
     }
 }
 

@@ -21,6 +21,10 @@ impl Backlog {
         self.messages.fetch_sub(messages, Ordering::Relaxed);
     }
 
+    pub(crate) fn messages(&self) -> usize {
+        self.messages.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn is_long(&self) -> bool {
         self.messages.load(Ordering::Relaxed) > Backlog::MOST
     }

@@ -4,12 +4,14 @@
 use std::sync::Arc;
 
 use actix::{Actor, Addr, Context, Handler, Message};
+use metrics::Gauge;
 use plimsoll_core::messages::{HostMessage, NodeEvent};
 
 use crate::backlog::Backlog;
 use crate::board::Board;
 use crate::front::{AgentSilent, Front};
 use crate::replies::{Expected, Replies};
+use crate::share_gauges::ShareGauges;
 use crate::subscriptions::{Event, Subscriber};
 
 /// What a machine's turn said to the host.
@@ -42,11 +44,22 @@ pub(crate) struct Herald {
     front: Addr<Front>,
     replies: Replies,
     subscribers: Vec<Subscriber>,
+    share_gauges: ShareGauges,
+    /// What was said to the service and not passed on yet.
+    depth: Gauge,
 }
 
 impl Herald {
     pub(crate) fn new(board: Arc<Board>, backlog: Backlog, front: Addr<Front>) -> Herald {
-        Herald { board, backlog, front, replies: Replies::default(), subscribers: Vec::new() }
+        Herald {
+            board,
+            backlog,
+            front,
+            replies: Replies::default(),
+            subscribers: Vec::new(),
+            share_gauges: ShareGauges::default(),
+            depth: metrics::gauge!("plimsoll_herald_backlog"),
+        }
     }
 
     fn publish(&mut self, events: Vec<Event>) {
@@ -68,6 +81,7 @@ impl Handler<HostBatch> for Herald {
     fn handle(&mut self, batch: HostBatch, _: &mut Context<Self>) {
         let keep_events = !self.subscribers.is_empty();
         let mut events = Vec::new();
+        let mut shares_changed = false;
         let messages = batch.0.len();
         for message in batch.0 {
             match message {
@@ -77,7 +91,10 @@ impl Handler<HostBatch> for Herald {
                 HostMessage::Aborted { job, reason } => self.board.note_abort(job, &reason),
                 HostMessage::Assigned { group, pool } => self.board.note_assigned(group, pool),
                 HostMessage::Respecified { job, spec } => self.board.respecify(job, spec),
-                HostMessage::Shares(news) => self.board.note_shares(&news),
+                HostMessage::Shares(news) => {
+                    self.board.note_shares(&news);
+                    shares_changed = true;
+                }
                 HostMessage::Job(event) => {
                     self.board.note_job(&event);
                     if keep_events {
@@ -95,7 +112,11 @@ impl Handler<HostBatch> for Herald {
                 }
             }
         }
+        if shares_changed {
+            self.share_gauges.show(&self.board.shares());
+        }
         self.publish(events);
+        self.depth.set(self.backlog.messages() as f64);
         self.backlog.done(messages);
     }
 }

@@ -1,8 +1,10 @@
 //! What the service keeps to talk to the engine: the lane in, the board and the streams out.
 
 use std::sync::{Arc, RwLock};
+use std::time::Instant;
 
 use actix::Addr;
+use metrics::Histogram;
 use plimsoll_core::id::{Attempt, NodeId};
 use plimsoll_core::settings::Settings;
 use plimsoll_core::time::Time;
@@ -36,6 +38,7 @@ pub struct Port {
     pub(crate) clock: Clock,
     pub(crate) assignments: Arc<AssignmentQueue>,
     pub(crate) decide_only: bool,
+    pub(crate) submission_seconds: Histogram,
 }
 
 impl std::fmt::Debug for Port {
@@ -47,6 +50,11 @@ impl std::fmt::Debug for Port {
 impl Port {
     pub fn board(&self) -> &Arc<Board> {
         &self.board
+    }
+
+    /// A submission was answered that was begun at this moment.
+    pub fn note_submission(&self, began: Instant) {
+        self.submission_seconds.record(began.elapsed().as_secs_f64());
     }
 
     /// The runtime's own clock.

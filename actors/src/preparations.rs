@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::flag::Raiser;
-use actix::{Addr, Context, Handler, Message};
+use actix::{Context, Handler, Message};
 use plimsoll_core::cluster_state::ClusterState;
 use plimsoll_core::id::NodeId;
 use plimsoll_core::messages::{ClusterMessage, Preparation};
@@ -14,8 +13,8 @@ use tokio::task::AbortHandle;
 
 use crate::agents::AgentShard;
 use crate::executor::{Executor, NodeContext, StopSignal};
-use crate::router::Batch;
-use crate::shell::Shell;
+use crate::flag::Raiser;
+use crate::router::Mailbox;
 
 /// What is to be done about a node that somebody has reserved.
 #[derive(Message)]
@@ -26,7 +25,7 @@ pub(crate) enum NodePreparation {
 }
 
 pub(crate) struct Preparations {
-    cluster: Addr<Shell<ClusterState>>,
+    cluster: Mailbox<ClusterState>,
     /// Who prepares; without one there is nothing to do.
     executor: Option<(Arc<dyn Executor>, Handle)>,
     grace: Duration,
@@ -41,7 +40,7 @@ struct Running {
 
 impl Preparations {
     pub(crate) fn new(
-        cluster: Addr<Shell<ClusterState>>,
+        cluster: Mailbox<ClusterState>,
         executor: Option<(Arc<dyn Executor>, Handle)>,
         grace: Duration,
     ) -> Preparations {
@@ -51,7 +50,7 @@ impl Preparations {
     fn begin(&mut self, node: NodeId, reservation: u64, what: Arc<str>, name: Arc<str>) {
         let cluster = self.cluster.clone();
         let tell = move |how| {
-            cluster.do_send(Batch(vec![ClusterMessage::Prepared { node, reservation, how }]));
+            cluster.post(vec![ClusterMessage::Prepared { node, reservation, how }]);
         };
         tell(Preparation::Begun);
         let Some((executor, workers)) = &self.executor else { return tell(Preparation::Done) };
@@ -85,7 +84,7 @@ impl Preparations {
             other => {
                 self.running.extend(other.map(|running| (node, running)));
                 let how = Preparation::Failed;
-                self.cluster.do_send(Batch(vec![ClusterMessage::Prepared { node, reservation, how }]));
+                self.cluster.post(vec![ClusterMessage::Prepared { node, reservation, how }]);
             }
         }
     }

@@ -1,9 +1,11 @@
 //! Who is where: sends each batch of an outbox to the actor it is for.
 
 use std::cell::RefCell;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use actix::{Addr, Message};
+use metrics::Gauge;
 use plimsoll_core::cluster_state::ClusterState;
 use plimsoll_core::id::{Attempt, NodeId};
 use plimsoll_core::job_state::JobState;
@@ -22,7 +24,7 @@ use crate::credit::CreditCount;
 use crate::front::Front;
 use crate::herald::{Herald, HostBatch};
 use crate::preparations::NodePreparation;
-use crate::shell::{CatchUp, Seated, Shell};
+use crate::shell::{CatchUp, Seated, Shell, depth_gauge};
 
 /// Everything one turn of one machine said to another, in order.
 #[derive(Message)]
@@ -31,11 +33,11 @@ pub(crate) struct Batch<M: Send>(pub(crate) Vec<M>);
 
 /// The addresses, cloned once at wiring time.
 pub(crate) struct Router {
-    pub(crate) jobs: Addr<Shell<JobState>>,
-    pub(crate) scheduler: Addr<Shell<Scheduler>>,
-    pub(crate) cluster: Addr<Shell<ClusterState>>,
-    pub(crate) runner: Addr<Shell<TaskRunner>>,
-    pub(crate) rebalancer: Addr<Shell<Rebalancer>>,
+    pub(crate) jobs: Mailbox<JobState>,
+    pub(crate) scheduler: Mailbox<Scheduler>,
+    pub(crate) cluster: Mailbox<ClusterState>,
+    pub(crate) runner: Mailbox<TaskRunner>,
+    pub(crate) rebalancer: Mailbox<Rebalancer>,
     pub(crate) front: Addr<Front>,
     pub(crate) herald: Addr<Herald>,
     pub(crate) backlog: Backlog,
@@ -90,7 +92,7 @@ impl Router {
         let Some(credit) = &self.credit else { return };
         let mut credit = credit.borrow_mut();
         if change(&mut credit) {
-            self.scheduler.do_send(Batch(vec![credit.message()]));
+            self.scheduler.post(vec![credit.message()]);
         }
     }
 
@@ -103,11 +105,11 @@ impl Router {
         runner: Vec<RunnerMessage>,
         rebalancer: Vec<RebalancerMessage>,
     ) {
-        send(&self.cluster, cluster);
-        send(&self.jobs, jobs);
-        send(&self.scheduler, scheduler);
-        send(&self.runner, runner);
-        send(&self.rebalancer, rebalancer);
+        self.cluster.post(cluster);
+        self.jobs.post(jobs);
+        self.scheduler.post(scheduler);
+        self.runner.post(runner);
+        self.rebalancer.post(rebalancer);
     }
 
     pub(crate) fn send_to_agents(&self, messages: Vec<(NodeId, AgentMessage)>) {
@@ -155,8 +157,35 @@ impl Router {
     }
 }
 
-fn send<M: Seated>(to: &Addr<Shell<M>>, messages: Vec<M::Message>) {
-    if !messages.is_empty() {
-        to.do_send(Batch(messages));
+/// Where batches for a machine are sent, and how many it has not heard yet.
+pub(crate) struct Mailbox<M: Seated> {
+    address: Addr<Shell<M>>,
+    depth: Gauge,
+}
+
+impl<M: Seated> Mailbox<M> {
+    pub(crate) fn new(address: Addr<Shell<M>>) -> Mailbox<M> {
+        Mailbox { address, depth: depth_gauge::<M>() }
+    }
+
+    pub(crate) fn post(&self, messages: Vec<M::Message>) {
+        if !messages.is_empty() {
+            self.depth.increment(1.0);
+            self.address.do_send(Batch(messages));
+        }
+    }
+}
+
+impl<M: Seated> Clone for Mailbox<M> {
+    fn clone(&self) -> Mailbox<M> {
+        Mailbox { address: self.address.clone(), depth: self.depth.clone() }
+    }
+}
+
+impl<M: Seated> Deref for Mailbox<M> {
+    type Target = Addr<Shell<M>>;
+
+    fn deref(&self) -> &Addr<Shell<M>> {
+        &self.address
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use actix::{
     Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, MessageResult, SpawnHandle, WrapFuture,
 };
-use metrics::{Counter, Histogram};
+use metrics::{Counter, Gauge, Histogram};
 use plimsoll_core::cluster_state::ClusterState;
 use plimsoll_core::codec::{self, CodecError};
 use plimsoll_core::job_state::JobState;
@@ -29,6 +29,7 @@ use serde::de::DeserializeOwned;
 use crate::clock::Clock;
 use crate::fatal::{Fatal, FatalError, TURN_SHOWN_MAX, panic_text};
 use crate::front::MachineStopped;
+use crate::meters::Measured;
 use crate::recorder::Recorder;
 use crate::router::{Batch, Router};
 
@@ -66,7 +67,7 @@ impl<T: Clone + Send + Serialize + DeserializeOwned + Debug + Unpin + 'static> T
 
 /// A machine that can live in a shell.
 pub(crate) trait Seated:
-    Machine<Message: Talk> + Serialize + DeserializeOwned + Unpin + 'static
+    Machine<Message: Talk> + Measured + Serialize + DeserializeOwned + Unpin + 'static
 {
     const NAME: MachineName;
 
@@ -86,6 +87,12 @@ pub(crate) struct Shell<M: Seated> {
     messages: Counter,
     /// How long after a deadline the turn came that saw to it, in seconds.
     lateness: Histogram,
+    turn_seconds: Histogram,
+    /// Batches that were sent and not heard yet.
+    depth: Gauge,
+    meter: M::Meter,
+    /// Somebody will look at the machine for the gauges.
+    to_be_sampled: bool,
 }
 
 impl<M: Seated> Shell<M> {
@@ -93,8 +100,22 @@ impl<M: Seated> Shell<M> {
         let label = M::NAME.to_string();
         let turns = metrics::counter!("plimsoll_turns_total", "machine" => label.clone());
         let messages = metrics::counter!("plimsoll_messages_total", "machine" => label.clone());
-        let lateness = metrics::histogram!("plimsoll_deadline_lateness_seconds", "machine" => label);
-        Shell { machine, common, timer: None, busy: Span::ZERO, held: None, turns, messages, lateness }
+        let lateness = metrics::histogram!("plimsoll_deadline_lateness_seconds", "machine" => label.clone());
+        let turn_seconds = metrics::histogram!("plimsoll_turn_seconds", "machine" => label);
+        Shell {
+            machine,
+            common,
+            timer: None,
+            busy: Span::ZERO,
+            held: None,
+            turns,
+            messages,
+            lateness,
+            turn_seconds,
+            depth: depth_gauge::<M>(),
+            meter: M::meter(),
+            to_be_sampled: false,
+        }
     }
 
     /// One turn: hand the batch over, pass on what was said, set the timer anew.
@@ -108,6 +129,8 @@ impl<M: Seated> Shell<M> {
         if let Some(due) = self.machine.next_deadline().filter(|due| *due <= now) {
             self.lateness.record(now.since(due).as_seconds());
         }
+        let span = tracing::debug_span!("turn", machine = %M::NAME, messages = batch.len());
+        let _entered = span.enter();
         // A copy of the batch costs little beside the turn; without it a panic could not be explained.
         let copy = batch.clone();
         let mut out = Outbox::default();
@@ -118,11 +141,27 @@ impl<M: Seated> Shell<M> {
         if let Some(recorder) = &self.common.recorder {
             recorder.record(&M::turn_record(now, copy, out.clone()));
         }
+        let took = self.common.clock.now().since(now);
+        self.turn_seconds.record(took.as_seconds());
+        M::count(&self.meter, &out, took);
+        self.sample_later(context);
         if !out.is_empty() {
             self.common.router.get().expect("wiring is done before the first turn").send(out);
         }
         self.arm(context);
         self.give_way(now, context);
+    }
+
+    /// Looks at the machine for the gauges, once some time has passed: not at every turn, and not at all
+    /// while nothing happens.
+    fn sample_later(&mut self, context: &mut Context<Self>) {
+        const SAMPLE_AFTER: Duration = Duration::from_secs(1);
+        if !std::mem::replace(&mut self.to_be_sampled, true) {
+            context.run_later(SAMPLE_AFTER, |shell, _| {
+                shell.to_be_sampled = false;
+                shell.machine.sample(&mut shell.meter);
+            });
+        }
     }
 
     /// A mailbox is served until it is empty. Whoever has been busy for a while lets others go on.
@@ -178,6 +217,11 @@ impl<M: Seated> Shell<M> {
     }
 }
 
+/// How many batches wait in the mailbox of a machine: whoever sends one counts it.
+pub(crate) fn depth_gauge<M: Seated>() -> Gauge {
+    metrics::gauge!("plimsoll_mailbox_depth", "machine" => M::NAME.to_string())
+}
+
 fn shorten(mut text: String) -> String {
     if text.len() > TURN_SHOWN_MAX {
         let end = (0..=TURN_SHOWN_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
@@ -199,6 +243,7 @@ impl<M: Seated> Handler<Batch<M::Message>> for Shell<M> {
     type Result = ();
 
     fn handle(&mut self, batch: Batch<M::Message>, context: &mut Context<Self>) {
+        self.depth.decrement(1.0);
         match &mut self.held {
             Some(held) => held.push(batch.0),
             None => self.turn(batch.0, context),

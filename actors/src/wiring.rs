@@ -29,7 +29,7 @@ use crate::herald::Herald;
 use crate::lane::Lane;
 use crate::port::Port;
 use crate::preparations::Preparations;
-use crate::router::{Batch, Router};
+use crate::router::{Mailbox, Router};
 use crate::shell::{Common, Seated, Shell};
 use crate::snapshot::{SeatedMachines, Seatful};
 use crate::work::Work;
@@ -74,7 +74,7 @@ pub(crate) fn wire(
     }
     let runner_context = Context::<Shell<TaskRunner>>::new();
     let cluster_context = Context::<Shell<ClusterState>>::new();
-    let machine_addresses = (runner_context.address(), cluster_context.address());
+    let machine_addresses = (Mailbox::new(runner_context.address()), Mailbox::new(cluster_context.address()));
     let shards = shards_of(&options, &common, &board, &workers, machine_addresses, &assignments);
     let backlog = Backlog::default();
     let front_context = Context::<Front>::new();
@@ -107,20 +107,22 @@ pub(crate) fn wire(
         board: Arc::clone(&board),
         credit: common.decide_only.then(|| RefCell::new(CreditCount::new(options.assignment_window.max(1)))),
     };
-    router.runner.do_send(Batch(vec![RunnerMessage::Settings(runner_settings)]));
+    router.runner.post(vec![RunnerMessage::Settings(runner_settings)]);
     let window = common.decide_only.then_some(options.assignment_window.max(1));
-    router.scheduler.do_send(Batch(vec![SchedulerMessage::NewCredit { window }]));
+    router.scheduler.post(vec![SchedulerMessage::NewCredit { window }]);
     // Behind everything that was on its way when the snapshot was taken.
     for (node, change) in agents_to_begin {
         router.shard(node).do_send(change);
     }
     if restored {
-        router.cluster.do_send(Batch(vec![ClusterMessage::LookAgain]));
+        router.cluster.post(vec![ClusterMessage::LookAgain]);
     }
     assert!(common.router.set(router).is_ok(), "wiring is done once");
     let Common { clock, fatal, decide_only, .. } = common;
     let settings = shared_settings;
-    let port = Port { lane, front, board, fatal, settings, clock, assignments, decide_only };
+    let submission_seconds = metrics::histogram!("plimsoll_submission_seconds");
+    let port =
+        Port { lane, front, board, fatal, settings, clock, assignments, decide_only, submission_seconds };
     Ready { port, arbiters, shards }
 }
 
@@ -144,12 +146,12 @@ fn common_of(options: &EngineOptions) -> (Common, Arc<Settings>) {
 }
 
 /// Puts a machine into its shell. What was on its way to it comes first.
-fn seat<M: Seated>(seatful: Seatful<M>, context: Context<Shell<M>>, common: &Common) -> Addr<Shell<M>> {
-    let address = context.run(Shell::new(seatful.machine, common.clone()));
+fn seat<M: Seated>(seatful: Seatful<M>, context: Context<Shell<M>>, common: &Common) -> Mailbox<M> {
+    let mailbox = Mailbox::new(context.run(Shell::new(seatful.machine, common.clone())));
     for batch in seatful.held {
-        address.do_send(Batch(batch));
+        mailbox.post(batch);
     }
-    address
+    mailbox
 }
 
 fn shards_of(
@@ -157,7 +159,7 @@ fn shards_of(
     common: &Common,
     board: &Arc<Board>,
     workers: &tokio::runtime::Handle,
-    (runner, cluster): (Addr<Shell<TaskRunner>>, Addr<Shell<ClusterState>>),
+    (runner, cluster): (Mailbox<TaskRunner>, Mailbox<ClusterState>),
     assignments: &Arc<AssignmentQueue>,
 ) -> Vec<AgentShard> {
     let shard = |_| AgentShard {

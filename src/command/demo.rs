@@ -1,7 +1,9 @@
 //! `plimsoll demo`: a live run with nodes, arriving jobs and tasks that take their time.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,11 +12,13 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use fastrand::Rng;
 use plimsoll::{
-    Config, GroupSpec, Handle, JobSpec, NodeSpec, RoleSpec, Runtime, ShutdownReport, TaskContext, tasks,
+    Config, GroupSpec, Handle, JobSpec, NodeSpec, RoleSpec, Runtime, ShutdownReport, StateTime, TaskContext,
+    UsageAnswer, UsageOf, tasks,
 };
 use serde_json::json;
 
 use super::class_table::{self, ClassTable};
+use super::metrics::MetricsServer;
 use super::output::Output;
 use super::tally::Tally;
 use super::{BAD_INPUT, FAILED};
@@ -41,11 +45,15 @@ pub(super) struct Arguments {
     /// Write a log of every turn here, for `plimsoll replay`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Serve what is measured as Prometheus text at http://ADDRESS/metrics
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
 }
 
 const EXAMPLES: &str = "Examples:
   plimsoll demo
-  plimsoll demo --seconds 5 --nodes 100 --preset swarmkit --record turns.log";
+  plimsoll demo --seconds 5 --nodes 100 --preset swarmkit --record turns.log
+  plimsoll demo --seconds 600 --metrics 127.0.0.1:9090";
 
 const CORES: u32 = 8;
 const RECORD_BYTES_MAX: u64 = 1 << 30;
@@ -71,6 +79,11 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> io::Result<Exit
     }
     let driver = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = driver.block_on(async {
+        if let Some(address) = arguments.metrics {
+            let server = MetricsServer::bind(address).await?;
+            anstream::eprintln!("figures at http://{}/metrics", server.address()?);
+            tokio::spawn(server.serve());
+        }
         let runtime = builder.start().map_err(|error| Box::new(error) as Box<dyn std::error::Error>)?;
         show(arguments, runtime, output.json).await
     });
@@ -98,6 +111,8 @@ struct Figures {
     tally: Arc<Tally>,
     utilisation: f64,
     classes: ClassTable,
+    /// How the nodes spent their time.
+    usage: UsageAnswer,
     report: ShutdownReport,
     interrupted: bool,
 }
@@ -144,9 +159,10 @@ async fn show(
     }
     let seconds = began.elapsed().as_secs_f64();
     let submitted = if interrupted { handle.jobs().len() as u64 } else { submitted };
+    let usage = handle.usage(UsageOf::All, None).await?;
     let report = runtime.shutdown(Duration::from_secs(5)).await;
     let utilisation = busy.mean(arguments);
-    Ok(Figures { seconds, submitted, tally, utilisation, classes, report, interrupted })
+    Ok(Figures { seconds, submitted, tally, utilisation, classes, usage, report, interrupted })
 }
 
 /// Submits jobs until time is up; the answer is how many.
@@ -225,6 +241,12 @@ fn progress(began: Instant, arguments: &Arguments, tally: &Tally, busy: &Busy) -
     )
 }
 
+/// Seconds that the nodes spent in each state, in sum.
+fn node_seconds(usage: &UsageAnswer) -> BTreeMap<String, f64> {
+    let name = |time: &StateTime| format!("{} {}", time.condition.name(), time.usage.name());
+    usage.times.iter().map(|time| (name(time), time.span.as_seconds())).collect()
+}
+
 impl Figures {
     fn print(&self, output: &mut Output) -> io::Result<ExitCode> {
         let finished = Tally::get(&self.tally.jobs_finished);
@@ -238,6 +260,7 @@ impl Figures {
                 "tasks_per_second": completed as f64 / self.seconds,
                 "running_per_node": self.utilisation,
                 "classes": self.classes.document(),
+                "node_seconds": node_seconds(&self.usage),
                 "executions_stopped": self.report.stopped,
                 "executions_abandoned": self.report.abandoned,
                 "threads_joined": self.report.threads_joined,
@@ -257,6 +280,9 @@ impl Figures {
             if !self.classes.is_empty() {
                 output.table(&class_table::HEADER, self.classes.rows())?;
             }
+            let spent = node_seconds(&self.usage);
+            let spent = spent.iter().map(|(state, seconds)| vec![state.clone(), format!("{seconds:.1}")]);
+            output.table(&["nodes were", "seconds"], spent)?;
         }
         if let Some(error) = &self.report.record_error {
             output.failure(&io::Error::other(format!("the turn log cannot be written: {error}")))?;

@@ -4,6 +4,7 @@ mod check_config;
 mod class_table;
 mod demo;
 mod load;
+mod metrics;
 mod output;
 mod plan;
 mod replay;

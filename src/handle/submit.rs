@@ -1,5 +1,7 @@
 //! Handing jobs in.
 
+use std::time::Instant;
+
 use plimsoll_actors::{Command, PushError};
 use plimsoll_core::id::JobId;
 use plimsoll_core::messages::Answer;
@@ -21,9 +23,14 @@ pub type SubmitMany = Vec<Result<JobId, SubmitError>>;
 impl Handle {
     /// Submits a job, waiting for room on the lane and for the runtime's word.
     pub async fn submit(&self, job: JobSpec) -> Result<JobId, SubmitError> {
+        let began = Instant::now();
         let (command, answer, job) = self.submission(job)?;
         match self.push(command).await {
-            Ok(()) => self.accepted(answer.await.ok(), job),
+            Ok(()) => {
+                let answer = answer.await.ok();
+                self.port.note_submission(began);
+                self.accepted(answer, job)
+            }
             Err(stopped) => Err(SubmitError::Stopped { stopped, job: Box::new(job) }),
         }
     }

@@ -103,6 +103,11 @@ impl ClusterState {
         self.live.iter().flatten()
     }
 
+    /// The name of the resource kind with this number.
+    pub fn kind_name(&self, kind: usize) -> Option<&str> {
+        self.settings.kinds.names().nth(kind)
+    }
+
     /// What a node is doing, derived from the ledger.
     pub fn usage(&self, id: NodeId) -> Option<Usage> {
         Some(self.node(id)?.usage(self.pending.is_pending(id)))
