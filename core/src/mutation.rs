@@ -72,6 +72,16 @@ pub enum Mutation {
     ObeyOldSession,
     /// The TaskRunner lets preparations go on beyond their deadline.
     PrepareForever,
+    /// The Scheduler stops somebody although nothing gets better by it.
+    StopForNothing,
+    /// The Scheduler stops more than it takes.
+    StopTooMany,
+    /// The Scheduler stops faster than it may.
+    IgnoreStopRate,
+    /// The Scheduler gives the room that a stop freed to anybody.
+    StealEarmark,
+    /// The Scheduler keeps what a stop freed although nobody comes for it.
+    KeepEarmark,
     /// The TaskRunner reports a stop as done before the agent has confirmed it.
     ConfirmStopEarly,
 }

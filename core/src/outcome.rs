@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::GroupId;
+
 /// Where a task is. The order is the order of its life.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -152,6 +154,14 @@ pub enum StopCause {
     CapacityLoss,
     /// Its node is drained or taken out of use.
     Drain,
+    /// Its class was above its percent, and this group's class below.
+    Imbalance(GroupId),
+    /// It is older than its lifetime, and its place is for this group.
+    Lifetime(GroupId),
+    /// Its place is for this group, which is of a higher band.
+    HigherWork(GroupId),
+    /// Its queue was above its fair share, and this group's queue below.
+    FairShare(GroupId),
 }
 
 /// How an attempt ended, as everybody learns it.
@@ -169,6 +179,19 @@ pub enum Outcome {
     Preempted(StopCause),
     /// The node went down, was removed, or its agent lost the execution.
     Lost,
+}
+
+impl StopCause {
+    /// For whom it was done, if it was for somebody.
+    pub fn beneficiary(self) -> Option<GroupId> {
+        match self {
+            StopCause::Imbalance(group)
+            | StopCause::Lifetime(group)
+            | StopCause::HigherWork(group)
+            | StopCause::FairShare(group) => Some(group),
+            _ => None,
+        }
+    }
 }
 
 impl Outcome {

@@ -320,10 +320,20 @@ impl<'a> DryRun<'a> {
                     outcome => outcome,
                 };
                 if let Some(why) = why_stopped(outcome) {
-                    self.decide(DecisionKind::Stop, attempt, node, at, why.to_owned());
+                    let why = self.name_beneficiary(why, outcome);
+                    self.decide(DecisionKind::Stop, attempt, node, at, why);
                 }
             }
             JobEvent::NotRun { .. } | JobEvent::Finished { .. } | JobEvent::Expired { .. } => {}
+        }
+    }
+
+    /// Adds for whom it was done, if it was for somebody.
+    fn name_beneficiary(&self, why: &str, outcome: Outcome) -> String {
+        let Outcome::Preempted(cause) = outcome else { return why.to_owned() };
+        match cause.beneficiary() {
+            Some(group) => format!("{why} `{}`", self.jobs[group.job().0 as usize - 1].name),
+            None => why.to_owned(),
         }
     }
 
@@ -400,6 +410,14 @@ fn why_stopped(outcome: Outcome) -> Option<&'static str> {
             Some("the node's capacity shrank below what ran there")
         }
         Outcome::Preempted(StopCause::Drain) => Some("its node is drained or out of use"),
+        Outcome::Preempted(StopCause::Imbalance(_)) => {
+            Some("its class was above its percent, and below was that of job")
+        }
+        Outcome::Preempted(StopCause::FairShare(_)) => {
+            Some("its queue was above its fair share, and below was that of job")
+        }
+        Outcome::Preempted(StopCause::Lifetime(_)) => Some("it is older than its lifetime, and held up job"),
+        Outcome::Preempted(StopCause::HigherWork(_)) => Some("it held up work of a higher band, job"),
         Outcome::Preempted(StopCause::GroupBroken) => Some("a member of its atomic group was lost"),
         Outcome::Preempted(StopCause::Cancel) | Outcome::Cancelled => Some("its job was cancelled"),
         Outcome::Preempted(StopCause::Abort) | Outcome::Aborted => Some("its job was aborted"),

@@ -170,8 +170,8 @@ impl Scheduler {
 
     /// An attempt is being stopped; false if it was already.
     fn mark_stopping(&mut self, slot: Slot) -> bool {
-        let live = self.live.get_mut(slot).expect("only live attempts are stopped");
-        let (task, is_new) = (live.attempt.task, !std::mem::replace(&mut live.stopping, true));
+        let is_new = self.live.mark_stopping(slot);
+        let task = self.task_in(slot);
         let group = groups::find_mut(&mut self.jobs, task.group).expect("a group outlives its attempts");
         if let Some(elastic) = &mut group.roles[usize::from(task.role)].elastic {
             elastic.stopping += u32::from(is_new);

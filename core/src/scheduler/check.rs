@@ -44,6 +44,10 @@ impl Scheduler {
                 company.join(self.shape_of(live.attempt.task));
             }
             chained += company.tasks;
+            let (shapes, kept) = self.earmarks.on(id);
+            shapes.iter().for_each(|shape| free -= &shape.request);
+            shapes.iter().for_each(|shape| company.join(shape));
+            free -= &kept;
             promise!(1, company == node.company, "{id} has {company:?}, the view says {:?}", node.company);
             promise!(1, free == node.free, "{id} has {free:?} free, the view says {:?}", node.free);
         }
@@ -150,7 +154,13 @@ impl Scheduler {
 
     /// What the view says is free on each node, to be compared with the ledger.
     pub fn free_by_node(&self) -> BTreeMap<NodeId, Resources> {
-        self.nodes.iter().map(|(id, node)| (id, node.free.clone())).collect()
+        let with_earmarks = |id: NodeId, node: &NodeEntry| {
+            let ((shapes, mut free), mut on) = (self.earmarks.on(id), node.free.clone());
+            shapes.into_iter().for_each(|shape| free += &shape.request);
+            on += &free;
+            on
+        };
+        self.nodes.iter().map(|(id, node)| (id, with_earmarks(id, node))).collect()
     }
 
     /// The nodes that take work as far as the Scheduler knows, by id.

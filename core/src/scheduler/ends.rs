@@ -102,7 +102,9 @@ impl Scheduler {
         if let Some(node) = live.node {
             let shape = &group.roles[usize::from(attempt.task.role)].spec;
             self.nodes.unlink(node, attempt.slot, &mut self.live);
-            self.nodes.give_back(node, shape);
+            if self.earmarks.is_empty() || !self.earmarks.take_in(attempt.slot, node, shape) {
+                self.nodes.give_back(node, shape);
+            }
         }
         self.count_running(now, attempt.task, -1);
         true

@@ -21,11 +21,24 @@ impl Scheduler {
         percents.map(figure).collect()
     }
 
+    /// The same, as they will be once everything has ended that was told to and everybody has started for
+    /// whom something is kept.
+    fn supposed_figures(&mut self) -> Vec<ShareFigure> {
+        if self.earmarks.is_empty() && self.live.stopping().next().is_none() {
+            return self.share_figures();
+        }
+        let accounts = self.shares.accounts();
+        self.suppose_books(self.now);
+        let figures = self.share_figures();
+        self.shares.restore_accounts(accounts);
+        figures
+    }
+
     /// Tells the Rebalancer how the classes stand, if anything about that has changed.
     pub(super) fn push_figures(&mut self, out: &mut Outbox) {
         let figures = match self.settings.rebalance.threshold {
             0 => Vec::new(),
-            _ => self.share_figures(),
+            _ => self.supposed_figures(),
         };
         if figures != self.last_figures {
             self.last_figures = figures.clone();

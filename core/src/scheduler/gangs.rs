@@ -97,6 +97,26 @@ impl Scheduler {
         Served::All
     }
 
+    /// Where what an atomic group needs to start would go now, by role, with nothing taken.
+    pub(super) fn room_for_gang(&mut self, id: GroupId) -> Option<Vec<(u16, NodeId)>> {
+        let group = groups::find(&self.jobs, id).expect("a queued group is there");
+        let needs = Sizes::of(group, RoleView::needed);
+        let demands = demands(group, &needs.roles, &self.shapes);
+        let nodes = take_room(&mut self.nodes, &demands, group.hops)?;
+        give_back(&mut self.nodes, &demands, &nodes);
+        let tasks = |(role, tasks): &(usize, u32)| std::iter::repeat_n(*role as u16, *tasks as usize);
+        Some(needs.roles.iter().flat_map(tasks).zip(nodes).collect())
+    }
+
+    /// Starts what an atomic group needs, at places that were taken for it in this order.
+    pub(super) fn bind_gang_at(&mut self, id: GroupId, places: &[(u16, NodeId)], turn: &mut Turn) {
+        let group = groups::find(&self.jobs, id).expect("a queued group is there");
+        let needs = Sizes::of(group, RoleView::needed);
+        let nodes = places.iter().map(|(_, node)| *node).collect();
+        self.bind_gang(id, &needs, nodes, turn);
+        self.starts_with_plan(id);
+    }
+
     /// Enters the tasks of a gang on the nodes that were taken for them.
     fn bind_gang(&mut self, id: GroupId, sizes: &Sizes, nodes: Vec<NodeId>, turn: &mut Turn) {
         let group = groups::find_mut(&mut self.jobs, id).expect("a queued group is there");

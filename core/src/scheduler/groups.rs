@@ -76,6 +76,8 @@ pub(super) struct RoleView {
     pub(super) returned: BTreeMap<u32, u32>,
     /// Nodes that some of these go to only when nowhere else is room.
     avoided: BTreeMap<u32, Vec<NodeId>>,
+    /// How often tasks were stopped for others.
+    stopped: BTreeMap<u32, u32>,
     /// How many of the waiting tasks its shape's queue counts.
     pub(super) queued: u32,
     /// How long a task is expected to run, in milliseconds; 0 if nobody knows.
@@ -173,7 +175,7 @@ impl RoleView {
         let RoleArrival { shape: spec, tasks, timeout, duration, task_key, .. } = role;
         let (fresh, returned, order) = (adopted.min(tasks), BTreeMap::new(), Order::default());
         let expected = duration.map_or(0, milliseconds);
-        let avoided = BTreeMap::new();
+        let (avoided, stopped) = (BTreeMap::new(), BTreeMap::new());
         RoleView {
             shape,
             order,
@@ -182,6 +184,7 @@ impl RoleView {
             fresh,
             returned,
             avoided,
+            stopped,
             queued: 0,
             expected,
             task_key,
@@ -258,6 +261,15 @@ impl RoleView {
     pub(super) fn next_avoids(&self) -> &[NodeId] {
         let next = self.returned.first_key_value().and_then(|(index, _)| self.avoided.get(index));
         next.map_or(&[], Vec::as_slice)
+    }
+
+    /// How often a task was stopped for others.
+    pub(super) fn stops(&self, index: u32) -> u32 {
+        self.stopped.get(&index).copied().unwrap_or(0)
+    }
+
+    pub(super) fn count_stop(&mut self, index: u32) {
+        *self.stopped.entry(index).or_default() += 1;
     }
 
     pub(super) fn abandon_waiting(&mut self) {

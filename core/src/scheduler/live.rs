@@ -1,6 +1,8 @@
 //! The attempts the Scheduler has planned and not heard the end of, by slot. It hands out the
 //! slots that every machine then uses as the place of its own record.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::collections::{Chain, Links};
@@ -14,6 +16,11 @@ pub(super) struct LiveTable {
     vacant: Vec<Slot>,
     by_node: Links,
     by_group: Links,
+    /// Attempts that were told to stop.
+    stopping: BTreeSet<Slot>,
+    /// All attempts by their start, if anything may ever be taken away.
+    #[serde(skip)]
+    by_start: Option<BTreeSet<(Time, TaskId, Slot)>>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -36,6 +43,9 @@ impl LiveTable {
             Slot(self.entries.len() as u32 - 1)
         });
         let attempt = Attempt { task, number, slot };
+        if let Some(by_start) = &mut self.by_start {
+            by_start.insert((since, task, slot));
+        }
         self.entries[slot.index()] =
             Some(LiveView { attempt, node: Some(node), since, stopping: false, grown: false });
         attempt
@@ -54,7 +64,38 @@ impl LiveTable {
         let entry = self.entries.get_mut(attempt.slot.index())?;
         let live = entry.take_if(|live| live.attempt == attempt)?;
         self.vacant.push(attempt.slot);
+        self.stopping.remove(&attempt.slot);
+        if let Some(by_start) = &mut self.by_start {
+            by_start.remove(&(live.since, attempt.task, attempt.slot));
+        }
         Some(live)
+    }
+
+    /// The attempt was told to stop; false if it had been before.
+    pub(super) fn mark_stopping(&mut self, slot: Slot) -> bool {
+        let live = self.get_mut(slot).expect("only live attempts are stopped");
+        let is_new = !std::mem::replace(&mut live.stopping, true);
+        self.stopping.insert(slot);
+        is_new
+    }
+
+    /// Attempts that were told to stop and have not ended.
+    pub(super) fn stopping(&self) -> impl Iterator<Item = &LiveView> {
+        self.stopping.iter().filter_map(|slot| self.get(*slot))
+    }
+
+    /// Keeps the attempts in the order of their starts from now on, or does not any more.
+    pub(super) fn order_by_start(&mut self, wanted: bool) {
+        if wanted != self.by_start.is_some() {
+            let all = || self.iter().map(|live| (live.since, live.attempt.task, live.attempt.slot)).collect();
+            self.by_start = wanted.then(all);
+        }
+    }
+
+    /// The attempts by their start, newest first, where that is kept.
+    pub(super) fn newest(&self) -> impl Iterator<Item = &LiveView> {
+        let by_start = self.by_start.iter().flat_map(|all| all.iter().rev());
+        by_start.filter_map(|(_, _, slot)| self.get(*slot))
     }
 
     /// The node of this attempt is gone: there is nothing to give back to.

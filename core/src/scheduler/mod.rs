@@ -13,11 +13,13 @@
 mod account;
 mod arrivals;
 mod askers;
+mod causes;
 mod change_log;
 mod check;
 mod check_choice;
 mod counts;
 mod credit;
+mod earmarks;
 mod elastic;
 mod ends;
 mod explain;
@@ -44,6 +46,7 @@ mod order;
 mod packing;
 mod pick;
 mod plan;
+mod preempt;
 mod questions;
 mod queue;
 mod realms;
@@ -57,6 +60,7 @@ mod spread;
 mod standings;
 mod sums;
 mod topology;
+mod victims;
 mod views;
 mod windows;
 
@@ -72,12 +76,15 @@ use crate::messages::{ClusterMessage, NodeEvent, NodeNews, Outbox, SchedulerMess
 use crate::outcome::StopCause;
 use crate::resources::Resources;
 use crate::settings::Settings;
+use crate::shares::bucket::Bucket;
 use crate::shares::durations::Durations;
 use crate::spec::ShapeSpec;
 use crate::time::Time;
 
 pub use check::Startable;
 use credit::Credit;
+pub use earmarks::EarmarkEnd;
+use earmarks::Earmarks;
 use elastic::Elastic;
 use grants::Grants;
 use groups::{GroupView, JobView};
@@ -114,6 +121,12 @@ pub struct Scheduler {
     /// What classes were granted and have not used yet, while a turn goes on.
     grants: Option<Grants>,
     limits: Limits,
+    earmarks: Earmarks,
+    /// Something happened after which somebody may give way to somebody else.
+    unsettled: bool,
+    /// When somebody who is protected now may have to give way.
+    retry_at: Option<Time>,
+    stop_bucket: Option<Bucket>,
     /// Whether there are limits at all.
     limited: bool,
     told: Told,
@@ -136,6 +149,10 @@ impl Scheduler {
             shares: Shares::new(&settings.shares),
             grants: None,
             limits: Limits::default(),
+            earmarks: Earmarks::default(),
+            unsettled: false,
+            retry_at: None,
+            stop_bucket: None,
             limited: Limits::any(&settings.shares),
             durations: Durations::new(DURATIONS_MAX),
             nodes_mind: false,
@@ -185,12 +202,14 @@ impl Scheduler {
         turn.capacity_changed = true;
         match view {
             None => {
+                self.end_earmarks_on(node, turn);
                 for slot in self.nodes.remove(node, &self.live) {
                     self.live.leave_node(slot);
                 }
             }
             Some(view) => {
                 self.mind_access(&view);
+                self.end_earmarks_on(node, turn);
                 self.nodes.update(node, view);
                 self.vacate(node, out);
                 self.relieve(node, out);
@@ -213,6 +232,7 @@ impl Scheduler {
         let shared_otherwise = settings.shares != self.settings.shares;
         let chosen_otherwise = settings.placement != self.settings.placement;
         self.settings = settings;
+        self.live.order_by_start(self.settings.rebalance.any());
         self.nodes.faults.change_settings(self.settings.faulty, now);
         if chosen_otherwise {
             self.nodes.scopes.prefer(self.settings.placement);
@@ -297,12 +317,15 @@ impl Machine for Scheduler {
         if batch.iter().any(|message| !matches!(message, SchedulerMessage::Committed { .. })) {
             self.grants = None;
         }
+        self.earmarks.ended.clear();
+        self.note_unsettled(&batch);
         for message in batch {
             self.handle(now, message, &mut turn, out);
         }
         self.close_due_windows(now);
         self.release_by_time(now);
         self.thaw_due(now);
+        self.advance_earmarks(&mut turn);
         self.plan(&mut turn);
         self.tell_shares(&turn, out);
         if let Some(plan) = turn.take_plan(&mut self.last_plan) {
@@ -317,6 +340,7 @@ impl Machine for Scheduler {
         if let Some(sequence) = turn.seen {
             out.cluster.push(ClusterMessage::Seen { sequence });
         }
+        self.disrupt(now, out);
         self.push_figures(out);
         self.answer_next_question(out);
     }
@@ -328,8 +352,9 @@ impl Machine for Scheduler {
     }
 
     fn next_deadline(&self) -> Option<Time> {
+        let gate = [self.earmarks.next_deadline(), self.next_disruption()];
         let deadlines = [self.shapes.next_window_close(), self.limits.next_wake(), self.next_thaw()];
-        deadlines.into_iter().flatten().min()
+        deadlines.into_iter().chain(gate).flatten().min()
     }
 
     fn rebuild(&mut self) {
@@ -340,6 +365,7 @@ impl Machine for Scheduler {
         self.count_all_waiting();
         self.shares.take_changed();
         self.rebuild_elastic();
+        self.live.order_by_start(self.settings.rebalance.any());
     }
 
     fn check(&self) -> Result<(), Broken> {

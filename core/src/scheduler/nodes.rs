@@ -188,6 +188,16 @@ impl Nodes {
         });
     }
 
+    /// Keeps an amount of a node back for somebody who is to come.
+    pub(super) fn keep(&mut self, id: NodeId, amount: &Resources) {
+        self.change(id, |entry| entry.free -= amount);
+    }
+
+    /// Gives back an amount that was kept.
+    pub(super) fn release(&mut self, id: NodeId, amount: &Resources) {
+        self.change(id, |entry| entry.free += amount);
+    }
+
     /// Takes room for up to `most` tasks, one on each node that has room and as few tasks as
     /// `first`, the first fit, by id, and shows each to `bind`. Says for how many.
     pub(super) fn take_level(

@@ -56,6 +56,24 @@ impl Queue {
         }
     }
 
+    /// Up to so many of the entries that still wait as they were queued, in order.
+    pub(super) fn first(&self, most: usize, waits: impl Fn(Queued) -> bool) -> Vec<Entry> {
+        let (mut arrivals, mut others) = (self.arrivals.iter().peekable(), self.others.iter().peekable());
+        let mut found: Vec<Entry> = Vec::new();
+        while found.len() < most {
+            let next = match (arrivals.peek(), others.peek()) {
+                (Some(arrival), Some(other)) if arrival > other => others.next(),
+                (Some(_), _) => arrivals.next(),
+                (None, _) => others.next(),
+            };
+            let Some(queued) = next else { break };
+            if waits(*queued) && found.last() != Some(&queued.1) {
+                found.push(queued.1);
+            }
+        }
+        found
+    }
+
     /// Drops entries that no longer wait, once they are most of the queue.
     pub(super) fn compact(&mut self, waits: impl Fn(Queued) -> bool) {
         const LENGTH_MIN: usize = 64;

@@ -50,12 +50,12 @@ pub(super) struct Shape {
     pub(super) scopes: SmallVec<[ScopeId; 1]>,
     touch: Resources,
     pub(super) window: Option<Window>,
-    queue: Queue,
+    pub(super) queue: Queue,
     pub(super) place: Place,
     /// How many tasks waited when the host was last told that a node is wanted.
     wanted: u64,
     /// The order of the queue's head, as the place it is in knows it.
-    order: Order,
+    pub(super) order: Order,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -486,7 +486,7 @@ fn release_scopes(key: &ShapeKey, scopes: SmallVec<[ScopeId; 1]>, nodes: &mut No
 }
 
 /// Whether an entry still waits with this shape, under this order.
-fn waits(jobs: &Paged<JobView>, shape: ShapeId, is_gang: bool, (order, entry): Queued) -> bool {
+pub(super) fn waits(jobs: &Paged<JobView>, shape: ShapeId, is_gang: bool, (order, entry): Queued) -> bool {
     groups::find(jobs, entry.group).is_some_and(|group| {
         let role = &group.roles[usize::from(entry.role)];
         let queued = if is_gang { group.gang == Some(shape) } else { role.shape == shape && role.queued > 0 };

@@ -304,6 +304,17 @@ impl Shares {
         self.note_change(queue);
     }
 
+    /// All books, as they stand.
+    pub(super) fn accounts(&self) -> (Vec<Account>, Vec<Account>) {
+        (self.classes.clone(), self.queues.iter().map(|queue| queue.account.clone()).collect())
+    }
+
+    /// Puts the books back as they were.
+    pub(super) fn restore_accounts(&mut self, (classes, queues): (Vec<Account>, Vec<Account>)) {
+        self.classes = classes;
+        self.queues.iter_mut().zip(queues).for_each(|(queue, account)| queue.account = account);
+    }
+
     /// A queue over all classes in which it has a share.
     pub(super) fn whole_queue(&self, queue: Option<u32>) -> Account {
         let mut whole = Account::default();

@@ -7,6 +7,7 @@ mod elastic;
 mod endings;
 mod executor;
 mod faults;
+mod gate;
 mod history;
 mod links;
 mod nearness;

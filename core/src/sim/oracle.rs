@@ -127,12 +127,18 @@ impl World {
 
     fn open_free(&self) -> BTreeMap<NodeId, Room> {
         let nodes = self.cluster.nodes().filter(|(_, node)| node.takes_work() && !node.deficit());
-        let room = |node: &Node| Room {
-            facts: Arc::clone(&node.facts),
-            free: node.free(),
-            company: node.company.clone(),
+        // What is earmarked is for somebody else.
+        let room = |id: NodeId, node: &Node| {
+            let (mut free, mut company) = (node.free(), node.company.clone());
+            let (shapes, kept) = self.scheduler.earmarked_on(id);
+            for shape in shapes {
+                free -= &shape.request;
+                company.join(&shape);
+            }
+            free -= &kept;
+            Room { facts: Arc::clone(&node.facts), free, company }
         };
-        nodes.map(|(id, node)| (id, room(node))).collect()
+        nodes.map(|(id, node)| (id, room(id, node))).collect()
     }
 
     /// Whether a group would fit if nothing else ran and every node took work.

@@ -18,7 +18,7 @@ use crate::time::Span;
 
 use super::elastic;
 use super::executor::{Behaviour, Course};
-use super::{doors, standings};
+use super::{doors, gate, standings};
 
 pub(super) const CPU: KindId = KindId(1);
 pub(super) const MEMORY: KindId = KindId(2);
@@ -62,6 +62,7 @@ pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
         shares,
         faulty: faulty(rng),
         elastic: elastic::settings(rng),
+        rebalance: gate::rebalance(rng),
         ..Settings::default()
     }
 }

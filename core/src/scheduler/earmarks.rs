@@ -1,0 +1,282 @@
+//! Earmarks: what a stop frees is for whom it was done, and for nobody else, until that has started, does
+//! not want it any more, or has not come for it in time.
+//!
+//! An earmark is no entry of the ledger. In the Scheduler's own view the room of an ended victim simply
+//! stays taken, and so does what is needed of the room that was free beside it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{GroupId, NodeId, Slot};
+use crate::mutation::{self, Mutation};
+use crate::outcome::StopCause;
+use crate::resources::Resources;
+use crate::spec::ShapeSpec;
+use crate::time::Time;
+
+use super::groups::RoleView;
+use super::plan::{Bind, Turn, bind};
+use super::queue::Entry;
+use super::{Scheduler, credit, groups};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Earmark {
+    pub(super) group: GroupId,
+    /// A whole atomic group, or one task of a role.
+    pub(super) atomic: bool,
+    pub(super) cause: StopCause,
+    /// Where its tasks go, by role.
+    pub(super) places: Vec<(u16, NodeId)>,
+    /// Attempts that have to end first.
+    pub(super) pending: BTreeSet<Slot>,
+    /// The room of those that have ended.
+    pub(super) left: Vec<(NodeId, Arc<ShapeSpec>)>,
+    /// What is needed besides, of each node.
+    pub(super) kept: Vec<(NodeId, Resources)>,
+    pub(super) until: Time,
+}
+
+/// Why an earmark is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum EarmarkEnd {
+    /// Its beneficiary runs.
+    Started,
+    /// Its beneficiary was cancelled, or runs elsewhere.
+    NotWanted,
+    /// Its beneficiary did not come for it in time.
+    Expired,
+    /// One of its nodes has changed or is gone.
+    NodeChanged,
+    /// There is less room than there was when it was made.
+    NoRoom,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Earmarks {
+    entries: BTreeMap<u64, Earmark>,
+    of_slot: BTreeMap<Slot, u64>,
+    last: u64,
+    /// What ended in this turn.
+    #[serde(skip)]
+    pub(super) ended: Vec<(u64, EarmarkEnd)>,
+}
+
+impl Earmarks {
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &Earmark)> {
+        self.entries.iter().map(|(number, earmark)| (*number, earmark))
+    }
+
+    pub(super) fn insert(&mut self, earmark: Earmark) {
+        self.last += 1;
+        self.of_slot.extend(earmark.pending.iter().map(|slot| (*slot, self.last)));
+        self.entries.insert(self.last, earmark);
+    }
+
+    fn remove(&mut self, number: u64) -> Earmark {
+        let earmark = self.entries.remove(&number).expect("the caller has seen it");
+        self.of_slot.retain(|_, of| *of != number);
+        earmark
+    }
+
+    /// Whether the end of this attempt is waited for.
+    pub(super) fn waits_for(&self, slot: Slot) -> bool {
+        self.of_slot.contains_key(&slot)
+    }
+
+    /// An attempt has ended: its room stays taken if it is earmarked.
+    pub(super) fn take_in(&mut self, slot: Slot, node: NodeId, shape: &Arc<ShapeSpec>) -> bool {
+        if mutation::active(Mutation::StealEarmark) {
+            return false;
+        }
+        let Some(number) = self.of_slot.remove(&slot) else { return false };
+        let earmark = self.entries.get_mut(&number).expect("who is waited for is known");
+        earmark.pending.remove(&slot);
+        earmark.left.push((node, Arc::clone(shape)));
+        true
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Time> {
+        self.entries.values().map(|earmark| earmark.until).min()
+    }
+
+    /// Tasks of a role for which something is earmarked.
+    pub(super) fn promised(&self) -> BTreeMap<(GroupId, u16), u32> {
+        let mut promised = BTreeMap::new();
+        for earmark in self.entries.values() {
+            for (role, _) in &earmark.places {
+                *promised.entry((earmark.group, *role)).or_default() += 1;
+            }
+        }
+        promised
+    }
+
+    /// What is kept on a node, as shapes and as amounts.
+    pub(super) fn on(&self, node: NodeId) -> (Vec<&Arc<ShapeSpec>>, Resources) {
+        let (mut shapes, mut amounts) = (Vec::new(), Resources::new());
+        for earmark in self.entries.values() {
+            shapes.extend(earmark.left.iter().filter(|(on, _)| *on == node).map(|(_, shape)| shape));
+            for (_, kept) in earmark.kept.iter().filter(|(on, _)| *on == node) {
+                amounts += kept;
+            }
+        }
+        (shapes, amounts)
+    }
+}
+
+impl Scheduler {
+    /// Starts those for whom everything has become free, and lets go of what nobody comes for.
+    pub(super) fn advance_earmarks(&mut self, turn: &mut Turn) {
+        if self.earmarks.is_empty() {
+            return;
+        }
+        let numbers: Vec<u64> = self.earmarks.iter().map(|(number, _)| number).collect();
+        let mut promised = BTreeMap::new();
+        for number in numbers {
+            let earmark = &self.earmarks.entries[&number];
+            if !self.is_wanted(earmark, &mut promised) {
+                self.end_earmark(number, EarmarkEnd::NotWanted, turn);
+            } else if earmark.until <= turn.now && !mutation::active(Mutation::KeepEarmark) {
+                self.end_earmark(number, EarmarkEnd::Expired, turn);
+            } else if earmark.pending.is_empty() {
+                self.start_earmarked(number, turn);
+            }
+        }
+    }
+
+    /// Whether the beneficiary still waits, also beside others for whom something is kept.
+    fn is_wanted(&self, earmark: &Earmark, promised: &mut BTreeMap<(GroupId, u16), u32>) -> bool {
+        let Some(group) = self.group(earmark.group).filter(|group| !group.withdrawn) else { return false };
+        for (role, _) in &earmark.places {
+            *promised.entry((earmark.group, *role)).or_default() += 1;
+        }
+        let waits = |role: u16| group.roles[usize::from(role)].waiting();
+        match earmark.atomic {
+            true => {
+                // Guests need no place of their own.
+                let wants = |view: &RoleView| if view.spec.guest_of.is_some() { 0 } else { view.needed() };
+                let places =
+                    |role: usize| earmark.places.iter().filter(move |(of, _)| usize::from(*of) == role);
+                let mut roles = group.roles.iter().enumerate();
+                let as_before = |(role, view)| places(role).count() == wants(view) as usize;
+                group.gang.is_some() && roles.all(as_before)
+            }
+            false => earmark.places.iter().all(|(role, _)| promised[&(earmark.group, *role)] <= waits(*role)),
+        }
+    }
+
+    /// The earmark is over: what it kept is free for all.
+    fn end_earmark(&mut self, number: u64, end: EarmarkEnd, turn: &mut Turn) -> Earmark {
+        let mut earmark = self.earmarks.remove(number);
+        for (node, shape) in std::mem::take(&mut earmark.left) {
+            self.nodes.give_back(node, &shape);
+            turn.touch(node);
+        }
+        for (node, amount) in std::mem::take(&mut earmark.kept) {
+            self.nodes.release(node, &amount);
+            turn.touch(node);
+        }
+        self.earmarks.ended.push((number, end));
+        self.unsettled = true;
+        earmark
+    }
+
+    /// A node changes or goes: what was earmarked there is void.
+    pub(super) fn end_earmarks_on(&mut self, node: NodeId, turn: &mut Turn) {
+        if self.earmarks.is_empty() {
+            return;
+        }
+        let concerns = |earmark: &Earmark| {
+            earmark.places.iter().any(|(_, on)| *on == node) || earmark.left.iter().any(|(on, _)| *on == node)
+        };
+        let concerned = self.earmarks.iter().filter(|(_, earmark)| concerns(earmark));
+        let numbers: Vec<u64> = concerned.map(|(number, _)| number).collect();
+        for number in numbers {
+            self.end_earmark(number, EarmarkEnd::NodeChanged, turn);
+        }
+    }
+
+    /// Everything is free that the beneficiary needs: it starts, unless a limit or credit keeps it for now.
+    fn start_earmarked(&mut self, number: u64, turn: &mut Turn) {
+        let earmark = &self.earmarks.entries[&number];
+        let (group, atomic, places) = (earmark.group, earmark.atomic, earmark.places.clone());
+        let view = groups::find(&self.jobs, group).expect("the caller has seen that it is wanted");
+        let shape = match view.gang.filter(|_| atomic) {
+            Some(shape) => shape,
+            None => view.roles[usize::from(places[0].0)].shape,
+        };
+        let leaf = self.shapes.get(shape).leaf;
+        let tasks = if atomic { view.needed() } else { 1 };
+        let limited = self.shapes.is_limited(shape) || self.limit_on(leaf, shape, turn.now).is_some();
+        if limited || !self.has_credit(tasks) {
+            return;
+        }
+        self.end_earmark(number, EarmarkEnd::Started, turn);
+        if !self.take_places(group, &places) {
+            let last = self.earmarks.ended.last_mut().expect("it has just ended");
+            last.1 = EarmarkEnd::NoRoom;
+            return;
+        }
+        credit::spend(&mut self.credit, tasks);
+        match atomic {
+            true => self.bind_gang_at(group, &places, turn),
+            false => self.bind_task(group, places[0], turn),
+        }
+        self.shapes.settle(shape, &self.jobs);
+        if atomic {
+            self.shapes.release(shape, &mut self.nodes);
+        }
+    }
+
+    /// Takes room at all of these places, or at none of them.
+    fn take_places(&mut self, group: GroupId, places: &[(u16, NodeId)]) -> bool {
+        let view = groups::find(&self.jobs, group).expect("the caller has seen the group");
+        let spec = |role: u16| Arc::clone(&view.roles[usize::from(role)].spec);
+        let places: Vec<(Arc<ShapeSpec>, NodeId)> =
+            places.iter().map(|(role, node)| (spec(*role), *node)).collect();
+        for (index, (spec, node)) in places.iter().enumerate() {
+            let entry = self.nodes.get(*node);
+            let fits = entry.is_some_and(|on| on.has_room_for(spec) && spec.rules.allow(&on.view.facts));
+            if !fits {
+                places[..index].iter().for_each(|(spec, node)| self.nodes.give_back(*node, spec));
+                return false;
+            }
+            self.nodes.take(*node, spec);
+        }
+        true
+    }
+
+    /// Starts one task of a role at a place that was taken for it.
+    fn bind_task(&mut self, group: GroupId, (role, node): (u16, NodeId), turn: &mut Turn) {
+        let entry = Entry { group, role };
+        let view = groups::find_mut(&mut self.jobs, group).expect("the caller has seen the group");
+        turn.begin_part(&view.roles[usize::from(role)], false, false);
+        let shape = view.roles[usize::from(role)].shape;
+        let (index, number) = view.roles[usize::from(role)].take_queued();
+        bind(&mut self.live, &mut self.nodes, view, Bind { entry, index, number, node }, turn);
+        self.take_waiting(shape, 1);
+        self.count_started(turn.now, entry, 1);
+    }
+
+    /// What is earmarked on a node: shapes of tasks that have ended there, and amounts.
+    pub fn earmarked_on(&self, node: NodeId) -> (Vec<Arc<ShapeSpec>>, Resources) {
+        let (shapes, amounts) = self.earmarks.on(node);
+        (shapes.into_iter().map(Arc::clone).collect(), amounts)
+    }
+
+    /// The earmarks by number: for whom, why, and until when.
+    pub fn earmarks(&self) -> Vec<(u64, GroupId, StopCause, Time)> {
+        let all = self.earmarks.iter();
+        all.map(|(number, earmark)| (number, earmark.group, earmark.cause, earmark.until)).collect()
+    }
+
+    /// The earmarks that ended in the last turn.
+    pub fn earmarks_ended(&self) -> &[(u64, EarmarkEnd)] {
+        &self.earmarks.ended
+    }
+}
