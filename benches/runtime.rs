@@ -58,7 +58,8 @@ fn throughput(options: Options, baseline: &Baseline) -> Table {
     table
         .note(format!("target: {TARGET_EVENTS} events/s in from 4 producers; {TARGET_LIVES} lives/s from 4"));
     table.note(format!(
-        "CPU in messages: against one unbatched message of actix to another thread; at most {TARGET_MESSAGES} an event in"
+        "CPU in messages: against one unbatched message of actix to another thread; \
+         at most {TARGET_MESSAGES} an event in"
     ));
     table.note("of crossbeam: rate against a bare channel with the same producers");
     table

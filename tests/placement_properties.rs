@@ -51,7 +51,7 @@ fn job(name: &str, shape: ShapeSpec, tasks: u32) -> ScenarioJob {
         roles: vec![role],
     };
     let spec = JobSpec { name: name.into(), groups: vec![group], ..JobSpec::default() };
-    ScenarioJob { spec, submitted: Time::ZERO }
+    ScenarioJob { spec, submitted: Time::ZERO, parent: None }
 }
 
 fn run(nodes: Vec<NodeSpec>, jobs: Vec<ScenarioJob>) -> PlanReport {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use plimsoll_core::explanation::Subject;
 use plimsoll_core::id::{Attempt, JobId, NodeId, TaskId};
-use plimsoll_core::messages::{Addressed, Answer, UsageOf};
+use plimsoll_core::messages::{Addressed, Answer, Cancelled, Extended, UsageOf};
 use plimsoll_core::outcome::Exit;
 use plimsoll_core::settings::Settings;
 use plimsoll_core::spec::{JobSpec, NodePatch, NodeSpec, ReservationSpec, StandingChange};
-use plimsoll_core::time::Time;
+use plimsoll_core::time::{Span, Time};
 use tokio::sync::oneshot;
 
 use crate::snapshot::SnapshotResult;
@@ -29,6 +29,14 @@ pub enum Command {
     /// Which jobs belong to the set of this name.
     ListSet(String, ReplySender),
     Abort(JobId, Arc<str>, ReplySender),
+    /// Cancels everything that this covers.
+    CancelAll(Cancelled, ReplySender),
+    /// Cancels everything that runs on the node of this name.
+    CancelOnNode(String, ReplySender),
+    /// Which jobs are parts of this one.
+    ListChildren(JobId, ReplySender),
+    /// Lets attempts run for so much longer.
+    Extend(Extended, Span, ReplySender),
     History(TaskId, ReplySender),
     AddNode(Box<NodeSpec>, ReplySender),
     UpdateNode(String, Box<NodePatch>, ReplySender),

@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 use crate::agents::{AgentShard, ExecutionNews, Progress};
-use crate::executor::{Executor, StopSignal, TaskContext, TaskError};
+use crate::executor::{Executor, PortCell, StopSignal, TaskContext, TaskError};
 use crate::flag::{Flag, Raiser};
 use crate::work::Started;
 
@@ -26,6 +26,7 @@ pub(crate) struct Executions {
     workers: Handle,
     /// How long a future may go on after it was told to stop.
     grace: Duration,
+    port: PortCell,
     running: BTreeMap<(NodeId, Attempt), Execution>,
     last_serial: u64,
     /// The runtime is stopping: nothing more is started.
@@ -41,8 +42,14 @@ struct Execution {
 type Run = Pin<Box<dyn Future<Output = Result<(), TaskError>> + Send>>;
 
 impl Executions {
-    pub(crate) fn new(executor: Arc<dyn Executor>, workers: Handle, grace: Duration) -> Executions {
-        Executions { executor, workers, grace, running: BTreeMap::new(), last_serial: 0, closing: false }
+    pub(crate) fn new(
+        executor: Arc<dyn Executor>,
+        workers: Handle,
+        grace: Duration,
+        port: PortCell,
+    ) -> Executions {
+        let (running, last_serial, closing) = (BTreeMap::new(), 0, false);
+        Executions { executor, workers, grace, port, running, last_serial, closing }
     }
 
     /// Starts an execution. A future that may be polled here and is over at once never leaves this thread.
@@ -58,7 +65,8 @@ impl Executions {
             return Started::Running(Phase::Waiting);
         }
         let (stop, signal) = StopSignal::new();
-        let task = TaskContext { attempt, job, node: Arc::clone(name), stop: signal };
+        let task =
+            TaskContext { attempt, job, node: Arc::clone(name), stop: signal, port: self.port.clone() };
         let _context = self.workers.enter();
         let mut work = match catch_unwind(AssertUnwindSafe(|| whole_work(&self.executor, task))) {
             Ok(work) => work,

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use plimsoll_core::id::{Attempt, JobId};
 use plimsoll_core::outcome::FailureCause;
@@ -11,6 +11,8 @@ use plimsoll_core::spec::{GroupSpec, JobSpec, RoleSpec};
 use thiserror::Error;
 
 use crate::flag::{Flag, Raiser};
+
+use crate::port::Port;
 
 /// A future that can move between threads.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
@@ -91,6 +93,7 @@ pub struct TaskContext {
     /// The name of the node it runs on.
     pub node: Arc<str>,
     pub stop: StopSignal,
+    pub(crate) port: PortCell,
 }
 
 /// A node that somebody has reserved.
@@ -103,9 +106,17 @@ pub struct NodeContext {
     pub stop: StopSignal,
 }
 
+/// Where tasks find the way to the runtime that runs them.
+pub(crate) type PortCell = Arc<OnceLock<Port>>;
+
 impl TaskContext {
     pub fn job_id(&self) -> JobId {
         self.attempt.task.job()
+    }
+
+    /// The way to the runtime that runs this task, for work that finds out what else is to be done.
+    pub fn port(&self) -> &Port {
+        self.port.get().expect("no task runs before everything is wired")
     }
 
     pub fn group(&self) -> &GroupSpec {

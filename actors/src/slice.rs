@@ -100,6 +100,26 @@ impl Slice {
             Command::Drained(reply) => self.drained.push(reply),
             #[cfg(test)]
             Command::Sabotage => self.jobs.push(crate::tests::impossible()),
+            control => self.take_control(control, tickets),
+        }
+    }
+
+    /// What is done to work that is there, and asked about it.
+    fn take_control(&mut self, command: Command, tickets: &mut Tickets) {
+        match command {
+            Command::CancelAll(which, reply) => {
+                ask!(self.jobs, JobMessage::CancelAll { which }, tickets, reply)
+            }
+            Command::CancelOnNode(name, reply) => {
+                ask!(self.cluster, ClusterMessage::CancelOnNode { name }, tickets, reply)
+            }
+            Command::ListChildren(job, reply) => {
+                ask!(self.jobs, JobMessage::ListChildren { job }, tickets, reply)
+            }
+            Command::Extend(what, span, reply) => {
+                ask!(self.scheduler, SchedulerMessage::Extend { what, span }, tickets, reply)
+            }
+            _ => unreachable!("every other command is taken elsewhere"),
         }
     }
 

@@ -174,7 +174,7 @@ const NODES: [(&str, i64); 3] = [("n0", 3), ("n1", 2), ("n2", 4)];
 
 fn decisions_of_the_world(settings: &Settings, arrivals: &[(u64, &str, u32)]) -> Decisions {
     let event = |(at, name, tasks): &(u64, &str, u32)| {
-        let job = ScenarioJob { spec: bag(name, *tasks), submitted: Time(at * 1_000) };
+        let job = ScenarioJob { spec: bag(name, *tasks), submitted: Time(at * 1_000), parent: None };
         ScenarioEvent { at: Time(at * 1_000), what: Happening::Submit(Box::new(job)) }
     };
     let scenario = Scenario {

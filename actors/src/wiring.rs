@@ -23,6 +23,7 @@ use crate::clock::Clock;
 use crate::credit::CreditCount;
 use crate::engine::EngineOptions;
 use crate::executions::Executions;
+use crate::executor::PortCell;
 use crate::fatal::Fatal;
 use crate::front::Front;
 use crate::herald::Herald;
@@ -75,7 +76,9 @@ pub(crate) fn wire(
     let runner_context = Context::<Shell<TaskRunner>>::new();
     let cluster_context = Context::<Shell<ClusterState>>::new();
     let machine_addresses = (Mailbox::new(runner_context.address()), Mailbox::new(cluster_context.address()));
-    let shards = shards_of(&options, &common, &board, &workers, machine_addresses, &assignments);
+    let port_for_tasks = PortCell::default();
+    let ways = (&assignments, &port_for_tasks);
+    let shards = shards_of(&options, &common, &board, &workers, machine_addresses, ways);
     let backlog = Backlog::default();
     let front_context = Context::<Front>::new();
     let herald = Herald::new(Arc::clone(&board), backlog.clone(), front_context.address());
@@ -123,6 +126,8 @@ pub(crate) fn wire(
     let submission_seconds = metrics::histogram!("plimsoll_submission_seconds");
     let port =
         Port { lane, front, board, fatal, settings, clock, assignments, decide_only, submission_seconds };
+    // The machines have their first turn after this, so no task runs before.
+    let _ = port_for_tasks.set(port.clone());
     Ready { port, arbiters, shards }
 }
 
@@ -160,13 +165,14 @@ fn shards_of(
     board: &Arc<Board>,
     workers: &tokio::runtime::Handle,
     (runner, cluster): (Mailbox<TaskRunner>, Mailbox<ClusterState>),
-    assignments: &Arc<AssignmentQueue>,
+    (assignments, port): (&Arc<AssignmentQueue>, &PortCell),
 ) -> Vec<AgentShard> {
     let shard = |_| AgentShard {
         agents: Default::default(),
         work: match &options.executor {
             Some(executor) => {
-                Work::Run(Executions::new(Arc::clone(executor), workers.clone(), options.stop_grace))
+                let grace = options.stop_grace;
+                Work::Run(Executions::new(Arc::clone(executor), workers.clone(), grace, port.clone()))
             }
             None => Work::Assign(Arc::clone(assignments)),
         },

@@ -60,6 +60,12 @@ pub enum Mutation {
     KeepAuxiliary,
     /// The Scheduler binds guests to the node of any task of their group.
     LodgeElsewhere,
+    /// JobState takes work whose tag was replaced.
+    TakeOldTag,
+    /// JobState leaves work running that was replaced.
+    KeepSuperseded,
+    /// JobState queues a task again that is being cancelled and was lost meanwhile.
+    RequeueCancelled,
     /// JobState leaves guests running when their host has ended.
     KeepGuests,
     /// JobState tries a task again however often it has failed.

@@ -10,7 +10,7 @@ mod submit;
 
 use std::sync::Arc;
 
-use plimsoll_actors::{Command, JobStatus, Port, PushError, Subscription};
+use plimsoll_actors::{Command, JobStatus, Port, PushError, Subscription, TaskContext};
 use plimsoll_core::document::{Fault, FaultKind, Faults};
 use plimsoll_core::id::{JobId, TaskId};
 use plimsoll_core::messages::{Answer, Refusal, TaskHistory};
@@ -39,6 +39,12 @@ pub struct Handle {
 impl Handle {
     pub(crate) fn new(port: Port) -> Handle {
         Handle { port }
+    }
+
+    /// The runtime that runs this task, so that it can submit further jobs:
+    /// `Handle::of(&task).submit(job.parent(task.job_id()))`.
+    pub fn of(task: &TaskContext) -> Handle {
+        Handle { port: task.port().clone() }
     }
 
     pub(crate) fn stopped(&self) -> StoppedError {

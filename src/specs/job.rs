@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use plimsoll_core::id::JobId;
 use plimsoll_core::settings::Settings;
 use plimsoll_core::spec::{self, Invalid, Standing};
 use plimsoll_core::time::Time;
@@ -19,6 +20,12 @@ pub struct JobSpec {
     pub requestor: String,
     /// Jobs that belong together.
     pub job_set: String,
+    /// The job that it is a part of, which must still go on.
+    pub parent: Option<JobId>,
+    /// What it works on: a job of the same requestor and basis with another tag replaces it.
+    pub basis: String,
+    /// Which version of the basis; none stands for a version of its own.
+    pub tag: String,
     /// The queue it waits in; empty for none.
     pub queue: String,
     /// The band it belongs to; empty for the default one.
@@ -73,6 +80,22 @@ impl JobSpec {
     #[must_use]
     pub fn requestor(mut self, requestor: impl Into<String>) -> JobSpec {
         self.requestor = requestor.into();
+        self
+    }
+
+    /// Makes the job a part of another, which must still go on. Both end by themselves; whoever waits for
+    /// the other job does not wait for this one.
+    #[must_use]
+    pub fn parent(mut self, parent: JobId) -> JobSpec {
+        self.parent = Some(parent);
+        self
+    }
+
+    /// Replaces the jobs of the same requestor and basis that have another tag: they are cancelled, and
+    /// their tag is refused from then on.
+    #[must_use]
+    pub fn supersedes(mut self, basis: impl Into<String>, tag: impl Into<String>) -> JobSpec {
+        (self.basis, self.tag) = (basis.into(), tag.into());
         self
     }
 
@@ -143,6 +166,9 @@ impl JobSpec {
             requestor: self.requestor.as_str().into(),
             job_set: self.job_set.clone(),
             standing: self.standing()?,
+            parent: self.parent,
+            basis: self.basis.as_str().into(),
+            tag: self.tag.as_str().into(),
             groups: groups.collect::<Result<_, _>>()?,
         };
         job.confine(&self.pools);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Attempt, NodeId, Slot};
-use crate::messages::{EndReport, Outbox, Released, StopOrder, Withdrawal};
+use crate::id::{Attempt, NodeId, Slot, Ticket};
+use crate::messages::{EndReport, JobMessage, Outbox, Refusal, Released, StopOrder, Withdrawal};
 use crate::mutation::{self, Mutation};
 use crate::outcome::{Outcome, Phase, StopCause};
 use crate::spec::ShapeSpec;
@@ -138,6 +138,16 @@ impl ClusterState {
             live.stop = Some(order.cause);
             out.runner_stop(order.attempt);
         }
+    }
+
+    /// Lets JobState cancel whatever runs on a node; it answers the ticket.
+    pub(super) fn cancel_on_node(&mut self, ticket: Ticket, name: String, out: &mut Outbox) {
+        let Some(node) = self.node_id(&name).and_then(|id| self.node(id)) else {
+            return out.refuse(ticket, Refusal::UnknownNode(name));
+        };
+        let live = |slot: u32| self.live[slot as usize].as_ref().expect("chained attempts are live");
+        let tasks = self.on_node.iter(node.attempts).map(|slot| live(slot).attempt.task).collect();
+        out.jobs.push(JobMessage::CancelTasks { ticket, tasks });
     }
 
     /// Stops what is live of a cancelled group. It is withdrawn once the last of it has ended.

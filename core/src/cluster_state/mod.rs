@@ -199,6 +199,14 @@ impl ClusterState {
         self.note_usage(id);
     }
 
+    fn unresponsive(&mut self, now: Time, node: NodeId, out: &mut Outbox) {
+        // A node that is silent already has been reported as such by somebody who knows better.
+        if self.node(node).is_some_and(|node| node.liveness == Liveness::Ready) {
+            self.heartbeat_lost(now, node, out);
+            out.node_event(NodeEvent::Unresponsive { node });
+        }
+    }
+
     fn handle(&mut self, now: Time, message: ClusterMessage, out: &mut Outbox) {
         match message {
             ClusterMessage::AddNode { ticket, node } => self.add_node(now, ticket, *node, out),
@@ -215,13 +223,7 @@ impl ClusterState {
                 self.prepared(now, node, reservation, how, out);
             }
             ClusterMessage::HeartbeatLost(node) => self.heartbeat_lost(now, node, out),
-            ClusterMessage::Unresponsive(node) => {
-                // A node that is silent already has been reported as such by somebody who knows better.
-                if self.node(node).is_some_and(|node| node.liveness == Liveness::Ready) {
-                    self.heartbeat_lost(now, node, out);
-                    out.node_event(NodeEvent::Unresponsive { node });
-                }
-            }
+            ClusterMessage::Unresponsive(node) => self.unresponsive(now, node, out),
             ClusterMessage::NodeDown(node) => self.node_down(now, node, out),
             ClusterMessage::HeartbeatBack(node) => self.heartbeat_back(node, out),
             ClusterMessage::Swept { node, sweep } => self.swept(node, sweep, out),
@@ -244,6 +246,11 @@ impl ClusterState {
                 for withdrawal in withdrawals {
                     self.withdraw(withdrawal, out);
                 }
+            }
+            ClusterMessage::CancelOnNode { ticket, name } => self.cancel_on_node(ticket, name, out),
+            ClusterMessage::Extend(attempts) => {
+                let live = attempts.into_iter().filter(|(attempt, _)| self.live_attempt(*attempt).is_some());
+                out.runner.push(RunnerMessage::Extend(live.collect()));
             }
             ClusterMessage::Stop(orders) => {
                 for order in orders {

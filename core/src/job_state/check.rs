@@ -26,12 +26,22 @@ impl JobState {
                 let live = live.get(&id).copied().unwrap_or(0);
                 promise!(4, group.live == live, "{id} counts {} live attempts of {live}", group.live);
                 check_group(id, group)?;
+                check_cancelling(id, group)?;
             }
         }
         self.check_sets()?;
         promise!(4, unfinished == self.unfinished, "unfinished jobs are counted wrongly");
         Ok(())
     }
+}
+
+/// Only tasks that are live are being cancelled by themselves.
+fn check_cancelling(id: GroupId, group: &Group) -> Result<(), Broken> {
+    for (role, index) in group.cancelling.iter().copied() {
+        let state = group.task_state(crate::id::TaskId { group: id, role, index });
+        promise!(9, state.is_some_and(|state| state.is_live()), "{id} cancels a task that is {state:?}");
+    }
+    Ok(())
 }
 
 fn check_group(id: GroupId, group: &Group) -> Result<(), Broken> {

@@ -22,6 +22,18 @@ impl Group {
         }
     }
 
+    /// A task that is being cancelled by itself does not come back, however its attempt has ended.
+    pub(super) fn next_of_cancelled(&mut self, task: TaskId, next: Next) -> Next {
+        let keep = mutation::active(Mutation::RequeueCancelled);
+        if keep || !self.cancelling.remove(&(task.role, task.index)) {
+            return next;
+        }
+        match next {
+            Next::AtOnce | Next::Later(_) => Next::Final(TaskState::Cancelled),
+            next => next,
+        }
+    }
+
     /// Whether this task is a guest whose host has ended.
     fn has_lost_its_host(&self, task: TaskId) -> bool {
         let host = self.roles[usize::from(task.role)].host.map(|host| &self.roles[usize::from(host)]);

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use crate::id::{GroupId, JobId, TaskId, Ticket};
-use crate::messages::{Answer, HostMessage, Outbox};
-use crate::outcome::StopCause;
+use crate::messages::{Answer, Cancelled, HostMessage, Outbox};
+use crate::outcome::{StopCause, TaskState};
+use crate::spec::Start;
 
-use super::{GroupStatus, JobState};
+use super::{GroupStatus, Job, JobState};
 
 impl JobState {
     pub(super) fn cancel(&mut self, ticket: Ticket, id: JobId, out: &mut Outbox) {
@@ -28,6 +29,51 @@ impl JobState {
             out.host.push(HostMessage::Aborted { job: id, reason });
         }
         out.reply(ticket, Answer::Done);
+    }
+
+    /// Cancels several jobs; tells how many of them had not ended and were not about to.
+    pub(super) fn cancel_all(&mut self, ticket: Ticket, which: Cancelled, out: &mut Outbox) {
+        let jobs: Vec<JobId> = match which {
+            Cancelled::Set(set) => match self.job_set(&set) {
+                Ok(jobs) => jobs.collect(),
+                Err(refusal) => return out.refuse(ticket, refusal),
+            },
+            // Jobs are not listed by queue: this is the one request that looks at all of them.
+            Cancelled::Queue(queue) => {
+                let of_queue = |job: &Job| job.finished.is_none() && job.spec.standing.queue == queue;
+                self.jobs().filter(|(_, job)| of_queue(job)).map(|(id, _)| id).collect()
+            }
+            Cancelled::Tree(job) => match self.job(job) {
+                Ok(_) => self.tree_of(job),
+                Err(refusal) => return out.refuse(ticket, refusal),
+            },
+        };
+        let cancelled = jobs.into_iter().filter(|job| self.withdraw(*job, StopCause::Cancel, out));
+        let count = cancelled.count() as u64;
+        out.reply(ticket, Answer::Count(count));
+    }
+
+    /// Cancels these tasks, atomic groups as a whole. Whatever has ended by now keeps its end.
+    pub(super) fn cancel_tasks(&mut self, ticket: Ticket, tasks: Vec<TaskId>, out: &mut Outbox) {
+        let mut count = 0;
+        for task in tasks {
+            let Ok(job) = self.job(task.job()) else { continue };
+            let group = &job.groups[task.group.index()];
+            let is_live = group.task_state(task).is_some_and(TaskState::is_live);
+            let is_new = !group.cancelling.contains(&(task.role, task.index));
+            let going = matches!(group.status, GroupStatus::Active | GroupStatus::Breaking);
+            if !(is_live && is_new && going) {
+                continue;
+            }
+            count += 1;
+            if group.start == Start::Atomic {
+                self.withdraw_group(task.group, StopCause::Cancel, out);
+            } else {
+                self.group_mut(task.group).cancelling.insert((task.role, task.index));
+                out.stop_task(task, StopCause::Cancel);
+            }
+        }
+        out.reply(ticket, Answer::Count(count));
     }
 
     /// Begins to end whatever of the job has not ended and is not about to; false if that is nothing.

@@ -1,5 +1,6 @@
 //! A group as JobState sees it: its roles, and where it is between running, breaking and done.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,8 @@ pub struct Group {
     pub not_before: Time,
     /// The pool whose claim it holds while it waits.
     pub assigned: Option<Arc<str>>,
+    /// Tasks that are being cancelled while the rest of the group goes on.
+    pub(super) cancelling: BTreeSet<(u16, u32)>,
     /// Why it is being withdrawn, if it is.
     withdrawal: Option<StopCause>,
     /// What was told to the Scheduler about an elastic group and has not come back by way of ClusterState:
@@ -60,6 +63,7 @@ impl Group {
             returned: Vec::new(),
             not_before: Time::ZERO,
             assigned: None,
+            cancelling: BTreeSet::new(),
             withdrawal: None,
             fences: 0,
         }

@@ -3,10 +3,12 @@
 //! It accepts work, says whether what ended is finished or waits once more, and rolls tasks up to
 //! groups and jobs. Where and when something runs is not its business.
 
+mod bases;
 mod check;
 mod company;
 mod control;
 mod elastic;
+mod family;
 mod group;
 mod job_sets;
 mod reprioritise;
@@ -14,6 +16,7 @@ mod retention;
 mod retries;
 mod role;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -51,6 +54,7 @@ pub struct JobState {
     delays: retries::Delays,
     #[serde(skip)]
     sets: job_sets::JobSets,
+    bases: bases::Bases,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,6 +67,10 @@ pub struct Job {
     unfinished_groups: u32,
     /// Why it was aborted, if it was.
     pub aborted: Option<Arc<str>>,
+    /// Unfinished jobs that are parts of it.
+    pub children: BTreeSet<JobId>,
+    /// So many jobs it is a part of, one inside the other.
+    depth: u8,
 }
 
 /// Time that attempts took which have ended.
@@ -104,6 +112,7 @@ impl JobState {
             finished: retention::Finished::default(),
             delays: retries::Delays::default(),
             sets: job_sets::JobSets::default(),
+            bases: bases::Bases::default(),
         }
     }
 
@@ -151,8 +160,17 @@ impl JobState {
         if self.unfinished >= limit {
             return out.refuse(ticket, Refusal::TooManyJobs { limit });
         }
+        let id = JobId(self.last_job + 1);
+        let tag = bases::tag_of(&spec, id);
+        let depth = match self
+            .check_parent(spec.parent)
+            .and_then(|depth| self.check_tag(&spec, &tag).map(|()| depth))
+        {
+            Ok(depth) => depth,
+            Err(refusal) => return out.refuse(ticket, refusal),
+        };
         self.last_job += 1;
-        let id = JobId(self.last_job);
+        self.supersede(&spec, tag, id, out);
         let groups: Vec<Group> = spec.groups.iter().map(Group::new).collect();
         for (index, group) in spec.groups.iter().enumerate() {
             let roles = group.roles.iter().enumerate().map(|(role, spec)| RoleArrival {
@@ -187,7 +205,10 @@ impl JobState {
             spent: Spent::default(),
             unfinished_groups,
             aborted: None,
+            children: BTreeSet::new(),
+            depth,
         };
+        self.enter_parent(job.spec.parent, id);
         self.jobs.insert(id.0, job);
         self.unfinished += 1;
         out.reply(ticket, Answer::Accepted(id));
@@ -229,6 +250,7 @@ impl JobState {
         group.live -= 1;
         let next = group.decide(released, &live, retries.as_deref(), now);
         let next = group.next_of_guest(attempt.task, next);
+        let next = group.next_of_cancelled(attempt.task, next);
         let state = next.state();
         out.job_event(JobEvent::Ended {
             attempt,
@@ -264,6 +286,9 @@ impl JobState {
             job.finished = Some(now);
             let (state, result) = (job.state(), job.result());
             out.job_event(JobEvent::Finished { job: job_id, state, result, at: now });
+            let spec = Arc::clone(&job.spec);
+            self.leave_parent(spec.parent, job_id);
+            self.leave_basis(&spec, job_id);
             self.unfinished -= 1;
             self.finished.enter(now, job_id);
         }
@@ -283,6 +308,9 @@ impl JobState {
             }
             JobMessage::ListSet { ticket, set } => self.list_set(ticket, &set, out),
             JobMessage::Abort { ticket, job, reason } => self.abort(ticket, job, reason, out),
+            JobMessage::CancelAll { ticket, which } => self.cancel_all(ticket, which, out),
+            JobMessage::CancelTasks { ticket, tasks } => self.cancel_tasks(ticket, tasks, out),
+            JobMessage::ListChildren { ticket, job } => self.list_children(ticket, job, out),
             JobMessage::Assigned { group, pool } => self.assigned(group, Some(pool), out),
             JobMessage::Unassigned { group } => self.assigned(group, None, out),
             JobMessage::History { ticket, task } => self.tell_history(ticket, task, out),

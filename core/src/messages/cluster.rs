@@ -57,6 +57,11 @@ pub enum ClusterMessage {
         reservation: u64,
         how: Preparation,
     },
+    /// From the host: whatever runs on the node is to be cancelled.
+    CancelOnNode {
+        ticket: Ticket,
+        name: String,
+    },
     /// From whoever watches the agents: this one has been silent for too long.
     HeartbeatLost(NodeId),
     /// From the host: the node is known to be dead; there is no point in waiting for it.
@@ -72,6 +77,8 @@ pub enum ClusterMessage {
     Stop(Vec<StopOrder>),
     /// From the Scheduler: JobState waits until everything before this has been dealt with.
     Fence(Vec<GroupId>),
+    /// From the Scheduler: these may run for so much longer from now on.
+    Extend(Vec<(Attempt, Span)>),
     /// From the Scheduler: everything up to this pending sequence has been looked at.
     Seen {
         sequence: u64,

@@ -60,6 +60,8 @@ pub enum Answer {
     History(Box<TaskHistory>),
     /// The jobs of a set that are kept, oldest first.
     Jobs(Vec<JobId>),
+    /// So many of what was asked for.
+    Count(u64),
     /// How one node stands, for each role that was asked about.
     ExplainedOn(Vec<NodeExplanation>),
     Usage(Box<UsageAnswer>),
@@ -112,6 +114,14 @@ pub enum Refusal {
     TooManyJobs { limit: u64 },
     #[error("no job that is kept belongs to the set `{0}`")]
     UnknownJobSet(String),
+    #[error("{0} has ended or is about to: nothing can become a part of it any more")]
+    ParentEnded(JobId),
+    #[error("jobs are parts of jobs at most {limit} deep")]
+    TooDeep { limit: u64 },
+    #[error("{job} has {limit} unfinished parts already")]
+    TooManyChildren { job: JobId, limit: u64 },
+    #[error("the tag `{tag}` of the basis `{basis}` was replaced by `{by}` already")]
+    Superseded { basis: Arc<str>, tag: Arc<str>, by: Arc<str> },
     #[error("{0} has no group with this number")]
     UnknownGroup(JobId),
     #[error("{0} is not known: its job has no such task")]

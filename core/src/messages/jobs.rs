@@ -40,6 +40,21 @@ pub enum JobMessage {
         job: JobId,
         reason: Arc<str>,
     },
+    /// Cancels everything that this covers and has not ended.
+    CancelAll {
+        ticket: Ticket,
+        which: Cancelled,
+    },
+    /// From ClusterState: these tasks run on the node whose work is to be cancelled.
+    CancelTasks {
+        ticket: Ticket,
+        tasks: Vec<TaskId>,
+    },
+    /// From the host: which jobs are parts of this one?
+    ListChildren {
+        ticket: Ticket,
+        job: JobId,
+    },
     /// From the Scheduler: this group holds the claim of a pool and waits for room there.
     Assigned {
         group: GroupId,
@@ -75,6 +90,17 @@ pub enum Addressed {
     Job(JobId),
     /// Every job of this set that is kept.
     Set(String),
+}
+
+/// More than one job that is to be cancelled.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Cancelled {
+    /// The jobs of a set.
+    Set(String),
+    /// The jobs of a queue.
+    Queue(Arc<str>),
+    /// A job, the jobs that are parts of it, and the parts of these.
+    Tree(JobId),
 }
 
 /// An attempt and the node it is bound to.

@@ -13,12 +13,12 @@ mod usage;
 pub use agent::{AgentMessage, ExecutorMessage};
 pub use cluster::{ClusterMessage, EndReport, Placement, Plan, PlanPart, Preparation, StopOrder, Withdrawal};
 pub use host::{Answer, AttemptRecord, HostMessage, JobEvent, NodeEvent, Refusal, Returned, TaskHistory};
-pub use jobs::{Addressed, JobMessage, Started};
+pub use jobs::{Addressed, Cancelled, JobMessage, Started};
 pub use outbox::Outbox;
 pub use rebalancer::{RebalancerMessage, ShareFigure};
 pub use runner::{AgentReport, Launch, RunnerMessage};
 pub use scheduler::{
-    Adopted, GroupArrival, NodeNews, NodeView, PastFailure, Released, Reprioritised, ReturnedTask,
+    Adopted, Extended, GroupArrival, NodeNews, NodeView, PastFailure, Released, Reprioritised, ReturnedTask,
     RoleArrival, SchedulerMessage,
 };
 pub use usage::{StateTime, UsageAnswer, UsageEntry, UsageOf};

@@ -15,6 +15,8 @@ pub enum RunnerMessage {
     Launch(Vec<Launch>),
     /// From ClusterState: these are to end.
     Stop(Vec<Attempt>),
+    /// From ClusterState: these may run for so much longer from now on, whatever was said before.
+    Extend(Vec<(Attempt, Span)>),
     /// From ClusterState: these count as ended; nothing more is to be said about them.
     Abandon(Vec<Attempt>),
     /// From ClusterState: the node is back; end everything on it that is not wanted and say so.

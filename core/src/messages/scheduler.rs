@@ -46,6 +46,12 @@ pub enum SchedulerMessage {
     Dismiss(Vec<GroupId>),
     /// From JobState: the live attempts of these tasks are to end, and only they.
     StopTasks(Vec<(TaskId, StopCause)>),
+    /// From the host: what runs of this may run for so much longer from now on.
+    Extend {
+        ticket: Ticket,
+        what: Extended,
+        span: Span,
+    },
     /// From JobState: an atomic group lost a member; what still runs of it is to stop.
     Break(Vec<GroupId>),
     /// From JobState: these groups are finished and will not be heard of again.
@@ -101,6 +107,13 @@ pub enum SchedulerMessage {
 pub struct Reprioritised {
     pub job: JobId,
     pub standing: Standing,
+}
+
+/// Whose attempts may run longer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Extended {
+    Job(JobId),
+    Task(TaskId),
 }
 
 /// A group that wants places.

@@ -8,7 +8,8 @@ use thiserror::Error;
 use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::machine::{Broken, Machine};
 use crate::messages::{
-    Addressed, Answer, ClusterMessage, HostMessage, JobEvent, JobMessage, Refusal, SchedulerMessage,
+    Addressed, Answer, Cancelled, ClusterMessage, Extended, HostMessage, JobEvent, JobMessage, Refusal,
+    SchedulerMessage,
 };
 use crate::outcome::{Exit, FailureCause, Outcome, Phase, StopCause};
 use crate::sim::{Batch, Behaviour, Course, Party, World};
@@ -17,7 +18,7 @@ use crate::time::{Span, Time};
 
 use super::lay::{Laid, lay};
 use super::report::{Decision, DecisionKind, PlanReport, WaitingGroup};
-use super::scenario::{Happening, Scenario, Which, WhichJobs};
+use super::scenario::{Happening, Scenario, ScenarioJob, Which, WhichJobs};
 
 /// Why a dry run of a well-formed file cannot be carried out.
 #[derive(Clone, PartialEq, Debug, Error)]
@@ -127,18 +128,25 @@ impl<'a> DryRun<'a> {
         while self.next_arrival().is_some_and(|submitted| submitted <= self.world.now) {
             let job = self.to_come.pop().expect("one is to come");
             let laid = self.laid.remove(&job).unwrap_or_default();
-            let spec = &self.scenario.jobs[job].spec;
+            let job = &self.scenario.jobs[job];
+            let spec = &job.spec;
             if self.world.now > self.scenario.now && !laid.adopted.is_empty() {
                 let what = format!("job `{}` is submitted later and cannot run already", spec.name);
                 return Err(PlanError::Impossible { field: "running".into(), what });
             }
-            self.submit(spec, laid);
+            self.submit(job, laid)?;
         }
         Ok(())
     }
 
-    fn submit(&mut self, spec: &JobSpec, laid: Laid) {
-        let spec = Arc::new(spec.clone());
+    fn submit(&mut self, job: &ScenarioJob, laid: Laid) -> Result<(), PlanError> {
+        let mut spec = job.spec.clone();
+        if let Some(parent) = &job.parent {
+            let what = || format!("no job named `{parent}` was submitted before `{}`", spec.name);
+            let unknown = || PlanError::Impossible { field: "parent".into(), what: what() };
+            spec.parent = Some(*self.numbers.get(parent).ok_or_else(unknown)?);
+        }
+        let spec = Arc::new(spec);
         self.jobs.push(Arc::clone(&spec));
         let job = JobId(self.jobs.len() as u64);
         self.numbers.insert(spec.name.clone(), job);
@@ -157,6 +165,7 @@ impl<'a> DryRun<'a> {
         }
         let submit = JobMessage::Submit { ticket: Ticket(0), job: spec, adopted: laid.adopted };
         self.world.tell(Party::Jobs, Batch::Jobs(vec![submit]));
+        Ok(())
     }
 
     fn settle(&mut self) -> Result<(), PlanError> {
@@ -203,10 +212,7 @@ impl<'a> DryRun<'a> {
                 self.change_node(name, patch, *liveness);
                 Ok(())
             }
-            Happening::Submit(job) => {
-                self.submit(&job.spec, Laid::default());
-                Ok(())
-            }
+            Happening::Submit(job) => self.submit(job, Laid::default()),
             Happening::Abort { job, reason } => {
                 let (job, reason) = (self.numbers[job], reason.as_str().into());
                 let abort = JobMessage::Abort { ticket: Ticket(0), job, reason };
@@ -223,12 +229,45 @@ impl<'a> DryRun<'a> {
                 self.world.tell(Party::Jobs, Batch::Jobs(vec![reprioritise]));
                 Ok(())
             }
-            Happening::Cancel { job } => {
-                let cancel = JobMessage::Cancel { ticket: Ticket(0), job: self.numbers[job] };
-                self.world.tell(Party::Jobs, Batch::Jobs(vec![cancel]));
+            Happening::Cancel { .. }
+            | Happening::CancelAll(_)
+            | Happening::CancelOnNode { .. }
+            | Happening::Extend { .. } => {
+                self.control(what);
                 Ok(())
             }
         }
+    }
+
+    /// What somebody does to work that is there.
+    fn control(&mut self, what: &Happening) {
+        let ticket = Ticket(0);
+        let batch = match what {
+            Happening::Cancel { job, children: false } => {
+                Batch::Jobs(vec![JobMessage::Cancel { ticket, job: self.numbers[job] }])
+            }
+            Happening::Cancel { job, .. } => {
+                let which = Cancelled::Tree(self.numbers[job]);
+                Batch::Jobs(vec![JobMessage::CancelAll { ticket, which }])
+            }
+            Happening::CancelAll(which) => {
+                Batch::Jobs(vec![JobMessage::CancelAll { ticket, which: which.clone() }])
+            }
+            Happening::CancelOnNode { node } => {
+                Batch::Cluster(vec![ClusterMessage::CancelOnNode { ticket, name: node.clone() }])
+            }
+            Happening::Extend { job, span } => {
+                let (what, span) = (Extended::Job(self.numbers[job]), *span);
+                Batch::Scheduler(vec![SchedulerMessage::Extend { ticket, what, span }])
+            }
+            _ => return,
+        };
+        let party = match batch {
+            Batch::Jobs(_) => Party::Jobs,
+            Batch::Cluster(_) => Party::Cluster,
+            _ => Party::Scheduler,
+        };
+        self.world.tell(party, batch);
     }
 
     /// Ends the tasks of the job that have run longest; `field` is the event that says so.

@@ -1,9 +1,9 @@
 //! A cluster, its workload and what happens to them, as a dry run needs it: complete and checked.
 
-use crate::messages::PastFailure;
+use crate::messages::{Cancelled, PastFailure};
 use crate::settings::Settings;
 use crate::spec::{JobSpec, Liveness, NodePatch, NodeSpec, StandingChange};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// Everything a dry run starts from.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -29,6 +29,8 @@ pub struct Scenario {
 pub struct ScenarioJob {
     pub spec: JobSpec,
     pub submitted: Time,
+    /// The name of the job that it is a part of.
+    pub parent: Option<String>,
 }
 
 /// Tasks of one role that run when the dry run begins.
@@ -78,6 +80,19 @@ pub enum Happening {
     },
     Cancel {
         job: String,
+        /// The jobs that are parts of it too.
+        children: bool,
+    },
+    /// Everything of a job set or a queue is cancelled.
+    CancelAll(Cancelled),
+    /// Everything that runs on a node is cancelled.
+    CancelOnNode {
+        node: String,
+    },
+    /// What runs of the job may run for so much longer from then on.
+    Extend {
+        job: String,
+        span: Span,
     },
     /// A job, or every job of a set, comes to stand elsewhere.
     Reprioritise {

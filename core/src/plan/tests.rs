@@ -12,6 +12,7 @@ fn scenario(nodes: usize, jobs: &[(&str, u32)]) -> Scenario {
     let job = |(name, tasks): &(&str, u32)| ScenarioJob {
         spec: JobSpec::bag(*name, *tasks, Resources::of(SLOT, 1_000)),
         submitted: Time::ZERO,
+        parent: None,
     };
     Scenario {
         nodes: (0..nodes).map(node).collect(),

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::id::{Attempt, GroupId, Slot, TaskId};
-use crate::messages::{GroupArrival, Outbox, ReturnedTask, StopOrder, Withdrawal};
+use crate::id::{Attempt, GroupId, Slot, TaskId, Ticket};
+use crate::messages::{
+    Answer, ClusterMessage, Extended, GroupArrival, Outbox, ReturnedTask, StopOrder, Withdrawal,
+};
 use crate::mutation::{self, Mutation};
 use crate::outcome::StopCause;
 use crate::spec::Start;
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 use super::elastic::{ElasticGroup, ElasticRole};
 use super::groups::{self, GroupView, RoleView};
@@ -139,6 +141,32 @@ impl Scheduler {
         for (shape, queued) in left {
             self.take_waiting(shape, u64::from(queued));
             self.shapes.settle(shape, &self.jobs);
+        }
+    }
+
+    /// Lets what runs of a job, or one task, run for so much longer. It is told to the TaskRunner behind
+    /// everything that was decided before.
+    pub(super) fn extend(&mut self, ticket: Ticket, what: Extended, span: Span, out: &mut Outbox) {
+        let live: Vec<(Attempt, Span)> = match what {
+            Extended::Task(task) => {
+                let group = self.group(task.group).map(|group| group.live);
+                let live = group.into_iter().flat_map(|live| self.live.of_group(live));
+                live.map(|live| live.attempt)
+                    .filter(|attempt| attempt.task == task)
+                    .map(|it| (it, span))
+                    .collect()
+            }
+            Extended::Job(job) => {
+                let groups = self.jobs.get(job.0).into_iter().flat_map(|job| job.groups.iter().flatten());
+                groups
+                    .flat_map(|group| self.live.of_group(group.live))
+                    .map(|live| (live.attempt, span))
+                    .collect()
+            }
+        };
+        out.reply(ticket, Answer::Count(live.len() as u64));
+        if !live.is_empty() {
+            out.cluster.push(ClusterMessage::Extend(live));
         }
     }
 

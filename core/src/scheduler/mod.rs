@@ -277,6 +277,7 @@ impl Scheduler {
             SchedulerMessage::StopTasks(tasks) => {
                 tasks.into_iter().for_each(|(task, cause)| self.stop_task(task, cause, out));
             }
+            SchedulerMessage::Extend { ticket, what, span } => self.extend(ticket, what, span, out),
             SchedulerMessage::Break(groups) => {
                 groups.into_iter().for_each(|group| self.break_group(group, out));
             }

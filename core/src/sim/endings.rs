@@ -56,17 +56,17 @@ impl Endings {
                     let state = group.task_state(task).expect("the role has this task");
                     let told = self.final_states.get(&task).copied();
                     promise!(4, told.is_none_or(|told| told == state), "{task} is {state:?}, not {told:?}");
+                    let cancelled = told.is_none() && state == TaskState::Cancelled;
+                    promise!(9, !(cancelled && job.aborted.is_some()), "{task} was aborted, not cancelled");
                     present.insert(state);
                 }
             }
         }
         let aborted = self.aborted.contains(&id);
         promise!(9, aborted == job.aborted.is_some(), "{id} does not know whether it was aborted");
-        let cancelled = present.contains(&TaskState::Cancelled);
         let groups = (0..job.groups.len()).map(|index| GroupId::new(id, index as u16));
         let may_be = aborted || groups.into_iter().any(|group| has_hosts(world, group));
         promise!(9, may_be || !present.contains(&TaskState::Aborted), "{id} was aborted by nobody");
-        promise!(9, !(aborted && cancelled), "{id} was aborted, not cancelled");
         let worst = [TaskState::Aborted, TaskState::Failed, TaskState::Cancelled, TaskState::Completed]
             .into_iter()
             .find(|state| present.contains(state));

@@ -14,6 +14,7 @@ use crate::node_agent::NodeAgent;
 use crate::settings::Settings;
 use crate::spec::{Availability, Condition, NodePatch};
 
+use super::control::Control;
 use super::links::{Batch, Link, Party};
 use super::standings;
 use super::world::World;
@@ -33,6 +34,8 @@ pub(super) enum Fault {
     Cancel(JobId),
     Abort(JobId),
     Reprioritise,
+    /// Somebody does something to work that is there.
+    Control(Control),
     ChangeSettings,
     /// Somebody wants the node for himself.
     Reserve(NodeId),
@@ -48,7 +51,7 @@ impl Fault {
             let ids: Vec<NodeId> = world.cluster.nodes().map(|(id, _)| id).collect();
             rng.choice(ids)
         };
-        Some(match rng.u8(0..31) {
+        Some(match rng.u8(0..33) {
             0..=7 => Fault::Submit,
             8 => Fault::AddNode,
             9 => Fault::RemoveNode(pick_node(rng)?),
@@ -58,6 +61,7 @@ impl Fault {
             17..=18 => Fault::CrashAgent(pick_node(rng)?),
             19..=20 => Fault::RepeatReport,
             21 => Fault::Cancel(JobId(rng.u64(1..=20))),
+            30..=31 => Fault::Control(Control::choose(rng, world)?),
             22 => Fault::Abort(JobId(rng.u64(1..=20))),
             23..=24 => {
                 let group = GroupId::new(JobId(rng.u64(1..=20)), 0);
@@ -122,6 +126,10 @@ impl Troublemaker {
             Fault::Cancel(job) => {
                 let ticket = self.ticket();
                 world.tell(Party::Jobs, Batch::Jobs(vec![JobMessage::Cancel { ticket, job: *job }]));
+            }
+            Fault::Control(control) => {
+                let ticket = self.ticket();
+                control.apply(ticket, world);
             }
             Fault::Abort(job) => {
                 let (ticket, job, reason) = (self.ticket(), *job, "because".into());

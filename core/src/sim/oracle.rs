@@ -22,6 +22,7 @@ impl World {
         self.check_views_agree()?;
         self.check_breaking_groups()?;
         self.check_company()?;
+        self.check_relations()?;
         self.check_vacated_nodes()?;
         let overdue = self.runner.overdue_since(self.now);
         promise!(

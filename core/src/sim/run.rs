@@ -16,6 +16,7 @@ use crate::scheduler::Startable;
 use crate::spec::Liveness;
 use crate::time::{Span, Time};
 
+use super::control::Tags;
 use super::doors::asked;
 use super::endings::Endings;
 use super::faults::{Fault, Troublemaker, report_heartbeats};
@@ -104,6 +105,7 @@ pub(super) struct Run<'a> {
     trouble: Troublemaker,
     tries: Tries,
     endings: Endings,
+    tags: Tags,
     report: RunReport,
     trace: Option<&'a mut dyn FnMut(TraceLine)>,
     /// The host takes so many assignments at a time, if it carries them out itself.
@@ -142,6 +144,7 @@ impl Run<'_> {
             trouble,
             tries,
             endings: Endings::default(),
+            tags: Tags::default(),
             report,
             trace,
             credit_window,
@@ -250,7 +253,7 @@ impl Run<'_> {
         self.bound += messages.iter().filter(|message| bound(message)).count() as u64;
         self.trouble.prepare(&messages, &mut self.world);
         let watched = self.tries.watch(&messages, &self.world);
-        let watched = watched.and(self.endings.watch(&messages, &self.world));
+        let watched = watched.and(self.endings.watch(&messages, &self.world)).and(self.tags.watch(&messages));
         let outbox = self.world.last_outbox().expect("outboxes are kept");
         let bytes =
             codec::encode(outbox).map_err(|error| self.failure(FailureKind::Panic, error.to_string()))?;

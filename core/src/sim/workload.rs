@@ -16,6 +16,7 @@ use crate::spec::{
 };
 use crate::time::Span;
 
+use super::control;
 use super::elastic;
 use super::executor::{Behaviour, Course};
 use super::{doors, gate, standings};
@@ -220,6 +221,7 @@ pub(super) fn job(rng: &mut Rng, number: u64) -> JobSpec {
     let groups = groups.collect();
     let mut job = JobSpec { name: format!("j{number}"), groups, ..JobSpec::default() };
     standings::stand(rng, &mut job);
+    control::relate(rng, number, &mut job);
     doors::confine(rng, &mut job);
     job
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{GroupSpec, Invalid, Problem, RoleSpec, ShapeSpec, Start};
+use super::{GroupSpec, Invalid, Problem, RoleSpec, Rules, ShapeSpec, Start};
 
 impl GroupSpec {
     /// Makes the tasks of a role guests of those of the role with this name.
@@ -45,12 +45,20 @@ impl GroupSpec {
     }
 }
 
+impl Rules {
+    /// Whether they ask for nothing but what a whole job may ask for.
+    fn are_plain(&self) -> bool {
+        let own = Rules { pools: Vec::new(), asker: None, ..self.clone() };
+        own == Rules::default()
+    }
+}
+
 impl ShapeSpec {
     /// What it asks of its node that a guest cannot ask, because its host has the node.
     fn wishes(&self) -> impl Iterator<Item = &'static str> {
         let wishes = [
             ("request", !self.request.is_zero()),
-            ("constraints", self.rules != super::Rules::default()),
+            ("constraints", !self.rules.are_plain()),
             ("service", self.service.is_some()),
             ("spread", !self.spread.is_empty()),
             ("ports", !self.ports.is_empty()),

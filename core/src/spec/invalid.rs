@@ -69,6 +69,8 @@ pub enum Problem {
     NoTime,
     #[error("says why a node is set broken, so `condition` must be `broken`")]
     NeedsBroken,
+    #[error("a tag tells versions of a `basis` apart, so one must be named")]
+    NeedsBasis,
     #[error("no other role of the group has this name")]
     UnknownRole,
     #[error("a guest cannot have guests")]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::JobId;
 use crate::resources::Resources;
 use crate::settings::Settings;
 
@@ -21,6 +22,12 @@ pub struct JobSpec {
     pub job_set: String,
     /// Where it queues and how urgent it is.
     pub standing: Standing,
+    /// The job that it is a part of, submitted while that runs.
+    pub parent: Option<JobId>,
+    /// What it works on: jobs of one requestor and basis replace each other.
+    pub basis: Arc<str>,
+    /// Which version of the basis; another one replaces the jobs of this.
+    pub tag: Arc<str>,
     pub groups: Vec<GroupSpec>,
 }
 
@@ -71,6 +78,12 @@ impl JobSpec {
             [("name", &*self.name), ("requestor", &*self.requestor), ("job_set", &*self.job_set)]
         {
             problems.extend(check_length(field, value, limits.name_length));
+        }
+        for (field, value) in [("basis", &*self.basis), ("tag", &*self.tag)] {
+            problems.extend(check_length(field, value, limits.name_length));
+        }
+        if self.basis.is_empty() && !self.tag.is_empty() {
+            problems.push(Invalid::new("tag", &self.tag, Problem::NeedsBasis));
         }
         self.standing.note_problems(settings, &mut problems);
         if self.groups.is_empty() {

@@ -138,6 +138,19 @@ impl TaskRunner {
         }
     }
 
+    /// The attempt may run for so long from now on; one that does not run yet, from when it does.
+    fn extend(&mut self, now: Time, attempt: Attempt, span: Span) {
+        let Some(dispatch) = self.dispatch_mut(attempt) else { return };
+        dispatch.timeout = Some(span);
+        match dispatch.stage {
+            Stage::Begun(phase) if phase != Phase::Installing => {
+                let deadline = now + span;
+                self.enter_stage(attempt, Stage::Begun(phase), deadline);
+            }
+            Stage::Sent | Stage::Begun(_) | Stage::Stopping | Stage::TimingOut(_) => {}
+        }
+    }
+
     /// Forgets an attempt; true if it was there.
     fn remove(&mut self, attempt: Attempt) -> bool {
         let Some(dispatch) = self.dispatch_mut(attempt) else { return false };
@@ -211,6 +224,9 @@ impl Machine for TaskRunner {
                 RunnerMessage::Launch(list) => list.into_iter().for_each(|one| self.launch(now, one, out)),
                 RunnerMessage::Stop(list) => {
                     list.into_iter().for_each(|one| self.stop(now, one, Stage::Stopping, out));
+                }
+                RunnerMessage::Extend(list) => {
+                    list.into_iter().for_each(|(attempt, span)| self.extend(now, attempt, span));
                 }
                 RunnerMessage::Abandon(list) => list.into_iter().for_each(|one| self.abandon(one, out)),
                 RunnerMessage::Sweep { node, sweep } => self.sweep(node, sweep, out),

@@ -1,18 +1,19 @@
 //! `events`: what happens after the dry run has begun, in order of time.
 
 use crate::document::{Cursor, Fault, FaultKind, FaultLog, Fields, Later, Value};
+use crate::messages::Cancelled;
 use crate::plan::{Happening, ScenarioEvent, Which};
 use crate::resources::Kinds;
-use crate::settings::Settings;
+use crate::settings::{Settings, bounds};
 use crate::spec::NodePatch;
 use crate::time::Time;
 
 use super::names::Names;
 use super::{access, jobs, nodes, reprioritise};
 
-const ACTIONS: [&str; 7] = ["finish", "fail", "node", "submit", "cancel", "abort", "reprioritise"];
+const ACTIONS: [&str; 8] = ["finish", "fail", "node", "submit", "cancel", "abort", "extend", "reprioritise"];
 /// Those that name a job.
-const ABOUT_JOBS: [&str; 5] = ["finish", "fail", "cancel", "abort", "reprioritise"];
+const ABOUT_JOBS: [&str; 6] = ["finish", "fail", "cancel", "abort", "extend", "reprioritise"];
 /// What may happen according to the format, but nothing acts on yet.
 const LATER_ACTIONS: [&str; 3] = ["idle", "resize", "settings"];
 
@@ -115,7 +116,8 @@ fn read_action(
         }
         "abort" => read_abort(cursor),
         "reprioritise" => reprioritise::read(cursor, settings),
-        _ => read_cancel(cursor),
+        "extend" => read_extend(cursor),
+        _ => read_cancel(cursor, node_names),
     }
 }
 
@@ -166,8 +168,41 @@ fn read_abort(cursor: Cursor<'_>) -> Option<Happening> {
     })?
 }
 
-fn read_cancel(cursor: Cursor<'_>) -> Option<Happening> {
-    cursor.table(|fields| Some(Happening::Cancel { job: read_job_name(fields)? }))?
+/// Lets what runs of a job run for so many seconds from then on.
+fn read_extend(cursor: Cursor<'_>) -> Option<Happening> {
+    cursor.table(|fields| {
+        let seconds = fields.required("seconds", "seconds");
+        let span = seconds.and_then(|cursor| cursor.span(bounds::RUN.range()));
+        Some(Happening::Extend { job: read_job_name(fields)?, span: span? })
+    })?
+}
+
+/// A job, with its parts if they are asked for, or everything of a job set, of a queue or on a node.
+fn read_cancel(cursor: Cursor<'_>, node_names: &Names) -> Option<Happening> {
+    cursor.table(|fields| {
+        let [set, queue, node] = ["job_set", "queue", "node"].map(|field| fields.get(field));
+        let children = fields.get("children").map_or(Some(false), |cursor| cursor.flag());
+        let others = [set, queue, node].iter().flatten().count();
+        if others > 1 || (others == 1 && fields.get("job").is_some()) {
+            cursor.fault(
+                FaultKind::Refused,
+                "one of `job`, `job_set`, `queue` and `node` is cancelled, not several",
+            );
+            return None;
+        }
+        if let Some(set) = set {
+            return Some(Happening::CancelAll(Cancelled::Set(set.name()?.to_owned())));
+        }
+        if let Some(queue) = queue {
+            return Some(Happening::CancelAll(Cancelled::Queue(queue.name()?.into())));
+        }
+        if let Some(place) = node {
+            let node = place.name()?;
+            node_names.find(node, &place)?;
+            return Some(Happening::CancelOnNode { node: node.to_owned() });
+        }
+        Some(Happening::Cancel { job: read_job_name(fields)?, children: children? })
+    })?
 }
 
 fn read_node(cursor: Cursor<'_>, settings: &mut Settings, names: &Names) -> Option<Happening> {

@@ -62,16 +62,27 @@ pub(super) fn read_job(
         let name = fields.required("name", "the name of the job").and_then(|name| name.name());
         let text = |name| fields.get(name).and_then(|cursor| cursor.text()).unwrap_or_default().to_owned();
         let (requestor, job_set) = (text("requestor").into(), text("job_set"));
+        let parent =
+            fields.get("parent").map_or(Some(None), |cursor| cursor.name().map(|it| Some(it.to_owned())));
+        let (basis, tag) = (text("basis").into(), text("tag").into());
         let standing = read_standing(fields);
         let submitted = read_submitted(fields, latest, moment);
         let (groups, pools) = (read_groups(fields, settings), read_pools(fields));
-        let mut spec =
-            JobSpec { name: name?.to_owned(), requestor, job_set, standing: standing?, groups: groups? };
+        let mut spec = JobSpec {
+            name: name?.to_owned(),
+            requestor,
+            job_set,
+            standing: standing?,
+            groups: groups?,
+            parent: None,
+            basis,
+            tag,
+        };
         spec.confine(&pools?);
         for invalid in spec.problems(settings) {
             fields.log().note_invalid(fields.path(), invalid);
         }
-        Some(ScenarioJob { spec, submitted })
+        Some(ScenarioJob { spec, submitted, parent: parent? })
     })?
 }
 

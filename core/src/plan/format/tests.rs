@@ -109,7 +109,7 @@ fn running_tasks_and_events_find_what_they_name() {
     assert!(
         matches!(&scenario.events[2].what, Happening::Submit(job) if job.submitted == scenario.events[2].at)
     );
-    assert_eq!(scenario.events[3].what, Happening::Cancel { job: "k".into() });
+    assert_eq!(scenario.events[3].what, Happening::Cancel { job: "k".into(), children: false });
 }
 
 #[test]

@@ -1,0 +1,123 @@
+//! What people do to work that is there, and to which work belongs together: drawn at any moment, and checked
+//! by plain loops whenever nothing is on its way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fastrand::Rng;
+
+use crate::id::{JobId, NodeId, TaskId, Ticket};
+use crate::job_state::Job;
+use crate::machine::{Broken, promise};
+use crate::messages::{Cancelled, ClusterMessage, Extended, HostMessage, JobMessage, SchedulerMessage};
+use crate::spec::JobSpec;
+use crate::time::Span;
+
+use super::links::{Batch, Party};
+use super::world::World;
+
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Control {
+    CancelSet(String),
+    CancelQueue(Arc<str>),
+    CancelTree(JobId),
+    CancelOnNode(NodeId),
+    Extend(TaskId, Span),
+}
+
+/// Some jobs work on something of which there are versions, and some are parts of others.
+pub(super) fn relate(rng: &mut Rng, number: u64, job: &mut JobSpec) {
+    if rng.u8(0..5) == 0 {
+        job.basis = rng.choice(["main", "next"]).expect("not empty").into();
+        job.tag = rng.choice(["", "1", "2", "3", "4"]).expect("not empty").into();
+    }
+    if rng.u8(0..4) == 0 {
+        job.parent = Some(JobId(rng.u64(1..=number)));
+    }
+}
+
+impl Control {
+    pub(super) fn choose(rng: &mut Rng, world: &World) -> Option<Control> {
+        let live = |rng: &mut Rng| {
+            rng.choice(world.cluster.live().map(|live| live.attempt.task).collect::<Vec<_>>())
+        };
+        let (_, job) = rng.choice(world.jobs.jobs().collect::<Vec<_>>())?;
+        Some(match rng.u8(0..8) {
+            0 => Control::CancelSet(job.spec.job_set.clone()),
+            1 => Control::CancelQueue(Arc::clone(&job.spec.standing.queue)),
+            2..=3 => Control::CancelTree(JobId(rng.u64(1..=20))),
+            4..=5 => Control::CancelOnNode(
+                rng.choice(world.cluster.nodes().map(|(id, _)| id).collect::<Vec<_>>())?,
+            ),
+            _ => Control::Extend(live(rng)?, Span::from_millis(rng.u64(1..3_000))),
+        })
+    }
+
+    pub(super) fn apply(&self, ticket: Ticket, world: &mut World) {
+        let all = |which| (Party::Jobs, Batch::Jobs(vec![JobMessage::CancelAll { ticket, which }]));
+        let (party, batch) = match self {
+            Control::CancelSet(set) => all(Cancelled::Set(set.clone())),
+            Control::CancelQueue(queue) => all(Cancelled::Queue(Arc::clone(queue))),
+            Control::CancelTree(job) => all(Cancelled::Tree(*job)),
+            Control::CancelOnNode(node) => {
+                let Some(name) = world.cluster.node(*node).map(|node| node.facts.name.clone()) else {
+                    return;
+                };
+                (Party::Cluster, Batch::Cluster(vec![ClusterMessage::CancelOnNode { ticket, name }]))
+            }
+            Control::Extend(task, span) => {
+                let extend = SchedulerMessage::Extend { ticket, what: Extended::Task(*task), span: *span };
+                (Party::Scheduler, Batch::Scheduler(vec![extend]))
+            }
+        };
+        world.tell(party, batch);
+    }
+}
+
+/// The tags of each requestor and basis in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Tags {
+    came: BTreeMap<(Arc<str>, Arc<str>), Vec<Arc<str>>>,
+}
+
+impl Tags {
+    /// No tag comes back after another has replaced it.
+    pub(super) fn watch(&mut self, messages: &[HostMessage]) -> Result<(), Broken> {
+        for message in messages {
+            let HostMessage::Accepted { job, spec } = message else { continue };
+            if spec.basis.is_empty() {
+                continue;
+            }
+            let tag = if spec.tag.is_empty() { job.to_string().into() } else { Arc::clone(&spec.tag) };
+            let tags = self.came.entry((Arc::clone(&spec.requestor), Arc::clone(&spec.basis))).or_default();
+            if tags.last() == Some(&tag) {
+                continue;
+            }
+            promise!(4, !tags.contains(&tag), "{job} is of the tag `{tag}`, which was replaced");
+            tags.push(tag);
+        }
+        Ok(())
+    }
+}
+
+impl World {
+    /// Of each requestor and basis only the jobs of one tag go on; the parts of a job are known to it.
+    pub(super) fn check_relations(&self) -> Result<(), Broken> {
+        let mut tags: BTreeMap<(&str, &str), (JobId, &str)> = BTreeMap::new();
+        for (id, job) in self.jobs.jobs().filter(|(_, job)| job.goes_on()) {
+            let spec = &job.spec;
+            if !spec.basis.is_empty() {
+                let (other, tag) = *tags.entry((&spec.requestor, &spec.basis)).or_insert((id, &spec.tag));
+                let same = other == id || (tag == &*spec.tag && !tag.is_empty());
+                promise!(4, same, "{id} goes on although it and {other} work on versions of one thing");
+            }
+        }
+        for (id, job) in self.jobs.jobs() {
+            let unfinished =
+                |(_, child): &(JobId, &Job)| child.spec.parent == Some(id) && child.finished.is_none();
+            let children: BTreeSet<JobId> = self.jobs.jobs().filter(unfinished).map(|(id, _)| id).collect();
+            promise!(4, children == job.children, "{id} has the parts {children:?}, not {:?}", job.children);
+        }
+        Ok(())
+    }
+}
