@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::breakdown::Breakdown;
 use crate::id::{GroupId, TaskId};
 use crate::resources::Kinds;
+use crate::share_explanation::{LimitReason, ShareExplanation};
 use crate::spec::Filter;
 use crate::time::Time;
 
@@ -23,9 +24,12 @@ pub enum Subject {
 pub struct Explanation {
     /// Tasks of this group, or of the role that was asked about, that wait.
     pub waiting: u64,
-    /// Waiting tasks of other groups that come first.
+    /// Waiting tasks of other groups that come first: those of strict bands before its own, and in its own
+    /// queue those that are before it in order.
     pub ahead: u64,
     pub reason: Reason,
+    /// Which share it waits in, and whose turn it is; nothing where everything is one share.
+    pub share: Option<Box<ShareExplanation>>,
     /// The settings version the answer was computed with.
     pub settings: u64,
 }
@@ -44,6 +48,8 @@ pub enum Reason {
     NoCredit,
     /// The last turn had enough to do: the next one looks for a place.
     NextTurn,
+    /// A limit keeps it, whatever room there is.
+    Limited(LimitReason),
     /// No node has room now.
     NoRoom(NoRoom),
     /// No node could take it even if it were empty and took work.
@@ -202,6 +208,7 @@ impl fmt::Display for Explanation {
                 write!(f, "{tasks}: the host has not dealt with earlier assignments yet")
             }
             Reason::NextTurn => write!(f, "{tasks}: a place is looked for in the next turn"),
+            Reason::Limited(limit) => write!(f, "{tasks}: {limit}"),
             Reason::NoRoom(room) => write!(f, "{tasks}: no node has room now ({room})"),
             Reason::NeverFits(room) => {
                 write!(f, "{tasks}: no node could take it even if empty ({room})")
@@ -212,6 +219,7 @@ impl fmt::Display for Explanation {
             1 => f.write_str("; 1 task is ahead"),
             ahead => write!(f, "; {ahead} tasks are ahead"),
         }?;
+        self.share.as_ref().map_or(Ok(()), |share| write!(f, "; {share}"))?;
         match &self.reason {
             Reason::NoRoom(room) | Reason::NeverFits(room) => {
                 room.on_node.as_ref().map_or(Ok(()), |on_node| write!(f, "; {on_node}"))?;

@@ -28,6 +28,7 @@ pub mod resources;
 pub mod roll_up;
 pub mod scheduler;
 pub mod settings;
+pub mod share_explanation;
 pub mod share_report;
 pub mod shares;
 pub mod sim;

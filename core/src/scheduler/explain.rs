@@ -71,8 +71,15 @@ impl Scheduler {
     }
 
     fn explanation(&self, id: GroupId, waiting: u64, reason: Reason) -> Explanation {
-        let ahead = if reason == Reason::NotWaiting { 0 } else { self.tasks_ahead_of(id) };
-        Explanation { waiting, ahead, reason, settings: self.settings.version }
+        let waits = reason != Reason::NotWaiting;
+        let ahead = if waits { self.tasks_ahead_of(id) } else { 0 };
+        let group = self.group(id).filter(|_| waits);
+        let shape = group.and_then(|group| {
+            let role = group.roles.iter().find(|role| role.waiting() > 0).or(group.roles.first());
+            Some(group.gang.unwrap_or(role?.shape))
+        });
+        let share = shape.and_then(|shape| self.explain_share(id.job(), shape)).map(Box::new);
+        Explanation { waiting, ahead, reason, share, settings: self.settings.version }
     }
 
     /// Why these roles of the group wait.
@@ -102,9 +109,15 @@ impl Scheduler {
             room.nearest = None;
             room.within = self.within_hops(group);
         }
-        match room.possible == 0 {
-            true => Reason::NeverFits(room),
-            false => Reason::NoRoom(room),
+        if room.possible == 0 {
+            return Reason::NeverFits(room);
+        }
+        let limited = |role: &RoleView| self.shapes.is_limited(group.gang.unwrap_or(role.shape));
+        match waiting_roles().all(limited).then(|| self.explain_limit(shape, self.now)) {
+            Some(Some(limit)) => Reason::Limited(limit),
+            // It was released by time alone: its deadline has come, or comes at once.
+            Some(None) => Reason::NextTurn,
+            None => Reason::NoRoom(room),
         }
     }
 
@@ -141,15 +154,5 @@ impl Scheduler {
             free = after;
         }
         placed
-    }
-
-    /// Waiting tasks of groups that came before this one.
-    fn tasks_ahead_of(&self, id: GroupId) -> u64 {
-        let jobs = self.jobs.iter().take_while(|(job, _)| *job <= id.job().0);
-        let groups = jobs.flat_map(|(job, view)| {
-            let own = job == id.job().0;
-            view.groups.iter().take(if own { id.index() } else { view.groups.len() })
-        });
-        groups.flatten().filter(|group| !group.withdrawn).map(GroupView::waiting).sum()
     }
 }

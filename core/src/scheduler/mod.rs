@@ -24,6 +24,7 @@ mod elastic;
 mod ends;
 mod explain;
 mod explain_hops;
+mod explain_share;
 mod faults;
 mod figures;
 mod gangs;

@@ -50,6 +50,13 @@ pub(super) struct Pick {
     order: Order,
 }
 
+impl Pick {
+    /// The head of a shape, wherever there is room for it.
+    pub(super) fn of(leaf: LeafId, order: Order, shape: ShapeId) -> Pick {
+        Pick { leaf, offer: Offer::Open(shape), most: 1, order }
+    }
+}
+
 /// One turn of picking: the nodes that gained room, filed leaf by leaf as the leaves come up.
 #[derive(Debug)]
 pub(super) struct Round {
@@ -221,7 +228,7 @@ impl Scheduler {
         }
     }
 
-    fn key(&self, kind: ShareKey, of: KeyOf, weight: Weight, pick: &Pick, now: Time) -> Key {
+    pub(super) fn key(&self, kind: ShareKey, of: KeyOf, weight: Weight, pick: &Pick, now: Time) -> Key {
         let shape = pick.offer.shape();
         let request = self.shapes.get(shape).total_request();
         let wish = Wish { order: pick.order, cost: self.price_of(shape).cost, request: &request };
@@ -269,7 +276,7 @@ impl Scheduler {
     }
 }
 
-enum KeyOf {
+pub(super) enum KeyOf {
     Class(usize),
     Queue(LeafId),
 }

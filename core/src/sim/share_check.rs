@@ -46,8 +46,7 @@ impl World {
                     true if group.live > 0 && self.scheduler.rests(group_id) => 0,
                     true => group.wanted(),
                 };
-                let is_known = self.scheduler.explain(group_id).is_some();
-                if group.status == GroupStatus::Active && is_known && waiting > 0 {
+                if group.status == GroupStatus::Active && waiting > 0 {
                     self.count(&mut counts, settings, id, (0, waiting));
                 }
             }

@@ -1,0 +1,128 @@
+//! Where something waits among the shares, and what has to happen before its turn comes: as data, and in
+//! words.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Time;
+
+/// Where the tasks of a group wait.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ShareExplanation {
+    /// Its class, where there are classes.
+    pub class: Option<ShareLevel>,
+    /// Its queue, where it is in one that has a name.
+    pub queue: Option<ShareLevel>,
+    /// Its band, where there are bands.
+    pub band: Option<String>,
+    /// Its class has 0 percent: it gets only what nobody else can use.
+    pub last: bool,
+    /// Whose turn it is when room appears.
+    pub next: Option<NextTurn>,
+}
+
+/// How far above or below its share a class or a queue stands, in the unit of the shares.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ShareLevel {
+    pub name: String,
+    pub target: u64,
+    pub held: u64,
+}
+
+/// Whose turn it is when room for one more appears.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NextTurn {
+    /// Its own share's.
+    Own,
+    /// Its own share's, if a task of this class ends.
+    After { class: String },
+    /// That of another share.
+    Behind { share: String },
+    /// That of the strict bands before its own, in which so many tasks wait.
+    Bands { tasks: u64 },
+}
+
+/// A limit that keeps tasks waiting although there may be room.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitReason {
+    /// The queue would hold more of this kind than its quota.
+    Quota { queue: String, kind: String },
+    /// The class would hold more of this kind than its cap.
+    Cap { class: String, kind: String },
+    /// Work without a lifetime would go too far beyond the fair share of its queue. What was used before
+    /// fades, or only an end helps.
+    NonPreemptible { fades: bool },
+    /// The queue is above its fair share and its budget is used up.
+    ExcessBudget,
+    /// So many tasks a second and no more: the next one at this time.
+    Rate { until: Time },
+}
+
+impl fmt::Display for LimitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LimitReason::Quota { queue, kind } => {
+                write!(f, "queue {queue} would exceed its quota of {kind} until something of it ends")
+            }
+            LimitReason::Cap { class, kind } => {
+                write!(f, "class {class} would exceed its cap of {kind} until something of it ends")
+            }
+            LimitReason::NonPreemptible { fades: true } => {
+                f.write_str("its queue has used too much lately for work without a lifetime; that fades")
+            }
+            LimitReason::NonPreemptible { fades: false } => f.write_str(
+                "its queue has too much work without a lifetime for its fair share until something of it ends",
+            ),
+            LimitReason::ExcessBudget => f.write_str(
+                "its queue is above its fair share and has no budget left for work with a lifetime",
+            ),
+            LimitReason::Rate { until } if *until == Time::NEVER => {
+                f.write_str("it is more than the rate of placements ever allows at one time")
+            }
+            LimitReason::Rate { until } => write!(f, "the rate of placements allows the next at {until}"),
+        }
+    }
+}
+
+impl ShareLevel {
+    fn describe(&self, what: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ShareLevel { name, target, held } = self;
+        match (held.checked_sub(*target), target.checked_sub(*held)) {
+            (Some(0), _) => write!(f, "{what} {name} has its share of {target}"),
+            (Some(above), _) => write!(f, "{what} {name} is {above} above its share of {target}"),
+            (_, below) => {
+                write!(f, "{what} {name} is {} below its share of {target}", below.unwrap_or_default())
+            }
+        }
+    }
+}
+
+impl fmt::Display for ShareExplanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut first = true;
+        for (what, level) in [("class", &self.class), ("queue", &self.queue)] {
+            let Some(level) = level else { continue };
+            if !std::mem::take(&mut first) {
+                f.write_str(", ")?;
+            }
+            if what == "class" && self.last {
+                write!(f, "class {} has 0 percent and gets only what nobody else can use", level.name)?;
+            } else {
+                level.describe(what, f)?;
+            }
+        }
+        if let Some(band) = &self.band {
+            write!(f, "{}band {band}", if first { "" } else { ", " })?;
+        }
+        match &self.next {
+            None => Ok(()),
+            Some(NextTurn::Own) => f.write_str("; its share is next in line"),
+            Some(NextTurn::After { class }) => write!(f, "; next in line after {class} finishes one"),
+            Some(NextTurn::Behind { share }) => write!(f, "; {share} goes first"),
+            Some(NextTurn::Bands { tasks }) => write!(f, "; {tasks} tasks of higher bands go first"),
+        }
+    }
+}
