@@ -136,6 +136,40 @@ fn a_task_submits_parts_of_its_job_and_releases_them() {
     });
 }
 
+/// Goal: what waits is listed, whoever comes next first. Method: one slot is taken, four jobs of two bands and
+/// several priorities wait, and the list is compared with the order that they have to have.
+#[test]
+fn what_waits_is_listed_in_order() {
+    run(async {
+        let runtime = Runtime::builder()
+            .stop_grace(Duration::ZERO)
+            .executor(tasks(|_: TaskContext| pending()))
+            .start()
+            .expect("it starts");
+        let handle = runtime.handle();
+        handle.add_node(NodeSpec::new("n").capacity("slot", 1)).await.expect("the node is new");
+        let bag = |tasks| JobSpec::bag("j", tasks).request("slot", 1);
+        let first = handle.submit(bag(1)).await.expect("accepted");
+        while handle.job(first).expect("it is known").live == 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let mut jobs = Vec::new();
+        for (tasks, priority) in [(3, 0), (2, 5), (1, 0)] {
+            jobs.push(handle.submit(bag(tasks).priority(priority)).await.expect("accepted"));
+        }
+        jobs.push(handle.submit(JobSpec::gang("g", 2).request("slot", 1)).await.expect("accepted"));
+        let waiting = handle.queue(10).await.expect("it is listed");
+        let order: Vec<(JobId, u64)> = waiting.iter().map(|entry| (entry.group.job(), entry.tasks)).collect();
+        assert_eq!(order, [(jobs[1], 2), (jobs[0], 3), (jobs[2], 1), (jobs[3], 2)]);
+        assert_eq!(
+            waiting.iter().map(|entry| entry.role).collect::<Vec<_>>(),
+            [Some(0), Some(0), Some(0), None]
+        );
+        assert_eq!(handle.queue(2).await.expect("it is listed"), waiting[..2]);
+        runtime.shutdown(DEADLINE).await;
+    });
+}
+
 #[test]
 fn work_is_cancelled_aborted_and_extended_through_the_handle() {
     let executor = tasks(|_: TaskContext| pending());

@@ -62,3 +62,21 @@ fn roles_that_cannot_be_are_refused() {
         assert!(error.to_string().contains(expected), "{error}\nis not\n{expected}");
     }
 }
+
+#[test]
+fn tasks_bring_enough_cpu_for_their_gpus() {
+    let file = |ratio: f64, cpus: f64| {
+        json!({"settings": {"gpu_cpu_ratio": ratio}, "nodes": [{"name": "n", "capacity": {"cpu": 64, "gpu": 8}}],
+               "jobs": [{"name": "j", "tasks": 1, "request": {"cpu": cpus, "gpu": 2}}]})
+        .to_string()
+    };
+    for (ratio, cpus) in [(0.0, 0.0), (4.0, 8.0), (0.5, 1.0), (4.0, 9.0)] {
+        assert!(scenario::from_text(&file(ratio, cpus), Format::Json).is_ok(), "{cpus} with {ratio}");
+    }
+    let error = scenario::from_text(&file(4.0, 7.5), Format::Json).expect_err("it is refused").to_string();
+    let expected = "request.cpu: a task must bring 4 CPUs for each of its GPUs, as `gpu_cpu_ratio` says, \
+                    found 7.5 CPUs for 2 GPUs";
+    assert!(error.contains(expected), "{error}");
+    let error = scenario::from_text(&file(-1.0, 1.0), Format::Json).expect_err("it is refused").to_string();
+    assert!(error.contains("gpu_cpu_ratio: expected a number between 0 and 1000"), "{error}");
+}

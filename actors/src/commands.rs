@@ -33,6 +33,8 @@ pub enum Command {
     CancelAll(Cancelled, ReplySender),
     /// Cancels everything that runs on the node of this name.
     CancelOnNode(String, ReplySender),
+    /// What waits, in order, up to so many entries.
+    ListWaiting(u32, ReplySender),
     /// Which jobs are parts of this one.
     ListChildren(JobId, ReplySender),
     /// Lets attempts run for so much longer.

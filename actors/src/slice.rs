@@ -113,6 +113,9 @@ impl Slice {
             Command::CancelOnNode(name, reply) => {
                 ask!(self.cluster, ClusterMessage::CancelOnNode { name }, tickets, reply)
             }
+            Command::ListWaiting(limit, reply) => {
+                ask!(self.scheduler, SchedulerMessage::ListWaiting { limit }, tickets, reply)
+            }
             Command::ListChildren(job, reply) => {
                 ask!(self.jobs, JobMessage::ListChildren { job }, tickets, reply)
             }

@@ -77,8 +77,8 @@ pub(crate) fn wire(
     let cluster_context = Context::<Shell<ClusterState>>::new();
     let machine_addresses = (Mailbox::new(runner_context.address()), Mailbox::new(cluster_context.address()));
     let port_for_tasks = PortCell::default();
-    let ways = (&assignments, &port_for_tasks);
-    let shards = shards_of(&options, &common, &board, &workers, machine_addresses, ways);
+    let shards =
+        shards_of(&options, &common, &board, &workers, machine_addresses, (&assignments, &port_for_tasks));
     let backlog = Backlog::default();
     let front_context = Context::<Front>::new();
     let herald = Herald::new(Arc::clone(&board), backlog.clone(), front_context.address());
@@ -126,7 +126,6 @@ pub(crate) fn wire(
     let submission_seconds = metrics::histogram!("plimsoll_submission_seconds");
     let port =
         Port { lane, front, board, fatal, settings, clock, assignments, decide_only, submission_seconds };
-    // The machines have their first turn after this, so no task runs before.
     let _ = port_for_tasks.set(port.clone());
     Ready { port, arbiters, shards }
 }

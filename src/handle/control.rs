@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plimsoll_actors::Command;
 use plimsoll_core::id::JobId;
-use plimsoll_core::messages::{Answer, Cancelled, Extended};
+use plimsoll_core::messages::{Answer, Cancelled, Extended, WaitingEntry};
 use plimsoll_core::time::{SECONDS_MAX, Span};
 
 use crate::error::RequestError;
@@ -65,6 +65,15 @@ impl Handle {
         match self.ask(|reply| Command::ListChildren(job, reply)).await? {
             Answer::Jobs(jobs) => Ok(jobs),
             other => unreachable!("jobs are listed or refused, not {other:?}"),
+        }
+    }
+
+    /// What waits, whoever comes next first, up to so many entries: strict bands one after the other, in
+    /// each the shares that hold the least now first, inside a share its own order.
+    pub async fn queue(&self, limit: u32) -> Result<Vec<WaitingEntry>, RequestError> {
+        match self.ask(|reply| Command::ListWaiting(limit, reply)).await? {
+            Answer::Waiting(waiting) => Ok(waiting),
+            other => unreachable!("what waits is listed or refused, not {other:?}"),
         }
     }
 

@@ -62,10 +62,21 @@ pub enum Answer {
     Jobs(Vec<JobId>),
     /// So many of what was asked for.
     Count(u64),
+    /// What waits, whoever comes next first.
+    Waiting(Vec<WaitingEntry>),
     /// How one node stands, for each role that was asked about.
     ExplainedOn(Vec<NodeExplanation>),
     Usage(Box<UsageAnswer>),
     Refused(Refusal),
+}
+
+/// Something that waits as one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WaitingEntry {
+    pub group: GroupId,
+    /// The role whose tasks wait each on its own; `None` for an atomic group, which waits as a whole.
+    pub role: Option<u16>,
+    pub tasks: u64,
 }
 
 /// What is remembered of the attempts of a task. Nothing is of one whose first attempt ended well, or is

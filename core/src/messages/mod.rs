@@ -12,7 +12,9 @@ mod usage;
 
 pub use agent::{AgentMessage, ExecutorMessage};
 pub use cluster::{ClusterMessage, EndReport, Placement, Plan, PlanPart, Preparation, StopOrder, Withdrawal};
-pub use host::{Answer, AttemptRecord, HostMessage, JobEvent, NodeEvent, Refusal, Returned, TaskHistory};
+pub use host::{
+    Answer, AttemptRecord, HostMessage, JobEvent, NodeEvent, Refusal, Returned, TaskHistory, WaitingEntry,
+};
 pub use jobs::{Addressed, Cancelled, JobMessage, Started};
 pub use outbox::Outbox;
 pub use rebalancer::{RebalancerMessage, ShareFigure};

@@ -46,6 +46,11 @@ pub enum SchedulerMessage {
     Dismiss(Vec<GroupId>),
     /// From JobState: the live attempts of these tasks are to end, and only they.
     StopTasks(Vec<(TaskId, StopCause)>),
+    /// From the host: what waits, in order, up to so many entries?
+    ListWaiting {
+        ticket: Ticket,
+        limit: u32,
+    },
     /// From the host: what runs of this may run for so much longer from now on.
     Extend {
         ticket: Ticket,

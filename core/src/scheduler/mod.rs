@@ -37,6 +37,7 @@ mod job_standing;
 mod keys;
 mod leaf;
 mod limits;
+mod listing;
 mod live;
 mod matching;
 mod memories;
@@ -73,7 +74,7 @@ use serde::{Deserialize, Serialize};
 use crate::collections::Paged;
 use crate::id::{GroupId, NodeId, TaskId};
 use crate::machine::{Broken, Machine};
-use crate::messages::{ClusterMessage, NodeEvent, NodeNews, Outbox, SchedulerMessage, ShareFigure};
+use crate::messages::{Answer, ClusterMessage, NodeEvent, NodeNews, Outbox, SchedulerMessage, ShareFigure};
 use crate::outcome::StopCause;
 use crate::resources::Resources;
 use crate::settings::Settings;
@@ -277,6 +278,9 @@ impl Scheduler {
             }
             SchedulerMessage::StopTasks(tasks) => {
                 tasks.into_iter().for_each(|(task, cause)| self.stop_task(task, cause, out));
+            }
+            SchedulerMessage::ListWaiting { ticket, limit } => {
+                out.reply(ticket, Answer::Waiting(self.first_waiting(limit as usize)));
             }
             SchedulerMessage::Extend { ticket, what, span } => self.extend(ticket, what, span, out),
             SchedulerMessage::Break(groups) => {

@@ -48,6 +48,8 @@ pub struct Settings {
     pub faulty: FaultySettings,
     /// When running work may be taken away.
     pub rebalance: RebalanceSettings,
+    /// So many thousandths of a CPU a task must bring for each of its GPUs; 0 for none.
+    pub gpu_cpu_ratio: u32,
 }
 
 /// When identical tasks that arrive one by one are planned together.

@@ -41,6 +41,9 @@ pub struct RawSettings {
     /// What of its fair share a queue keeps when others take work away.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protected_fraction: Option<f64>,
+    /// So many CPUs a task must bring for each of its GPUs; 0 for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu_cpu_ratio: Option<f64>,
     #[serde(flatten)]
     pub shares: RawShares,
     #[serde(flatten)]
@@ -48,7 +51,10 @@ pub struct RawSettings {
 }
 
 /// Settings of the format on which nothing acts yet. None of them may be passed over in silence.
-const LATER: [Later; 2] = [Later::Absent("claim_after"), Later::Absent("gpu_cpu_ratio")];
+const LATER: [Later; 1] = [Later::Absent("claim_after")];
+
+/// So many CPUs at most can be demanded for each GPU.
+const RATIO_MAX: f64 = 1_000.0;
 
 /// Bytes of the name of a resource kind.
 const KIND_NAME_MAX: usize = 128;
@@ -81,6 +87,7 @@ impl RawSettings {
             protected_fraction: fields
                 .get("protected_fraction")
                 .and_then(|cursor| cursor.number(0.0..=PROTECTED_MAX)),
+            gpu_cpu_ratio: fields.get("gpu_cpu_ratio").and_then(|cursor| cursor.number(0.0..=RATIO_MAX)),
             shares: RawShares::read(fields),
             elastic: RawElastic::read(fields),
         };
@@ -101,6 +108,7 @@ impl RawSettings {
         self.faulty.merge(&over.faulty);
         self.rebalance.merge(&over.rebalance);
         override_with(&mut self.protected_fraction, &over.protected_fraction);
+        override_with(&mut self.gpu_cpu_ratio, &over.gpu_cpu_ratio);
         self.shares.merge(&over.shares);
         self.elastic.merge(&over.elastic);
     }
@@ -119,10 +127,22 @@ impl RawSettings {
             deadlines: self.deadlines.validate(&log),
             faulty: self.faulty.validate(&log),
             elastic: self.elastic.validate(&log),
+            gpu_cpu_ratio: self.gpu_cpu_ratio(&log),
             rebalance: self.rebalance.validate(self.protected_fraction, &log),
             ..Settings::default()
         };
         log.into_result(Some(settings))
+    }
+
+    fn gpu_cpu_ratio(&self, log: &FaultLog) -> u32 {
+        let ratio = self.gpu_cpu_ratio.unwrap_or(0.0);
+        if !(0.0..=RATIO_MAX).contains(&ratio) {
+            let expected = format!("a number between 0 and {RATIO_MAX}");
+            let found = Value::Float(ratio);
+            log.note(|| Fault::new("gpu_cpu_ratio", FaultKind::OutOfRange, Some(&found), expected));
+            return 0;
+        }
+        (ratio * 1_000.0).round() as u32
     }
 
     fn window(&self, log: &FaultLog) -> WindowSettings {
@@ -164,6 +184,7 @@ impl From<&Settings> for RawSettings {
             faulty: RawFaulty::from(&settings.faulty),
             rebalance: RawRebalance::from(&settings.rebalance),
             protected_fraction: raw_fraction(&settings.rebalance),
+            gpu_cpu_ratio: Some(f64::from(settings.gpu_cpu_ratio) / 1_000.0),
             shares: RawShares::of(&settings.shares, &settings.kinds),
             elastic: RawElastic::from(&settings.elastic),
         }

@@ -101,6 +101,17 @@ impl Tags {
 }
 
 impl World {
+    /// What is listed as waiting is all that waits, and a shorter list is the beginning of it.
+    pub(super) fn check_listing(&self) -> Result<(), Broken> {
+        let all = self.scheduler.first_waiting(usize::MAX);
+        let listed: u64 = all.iter().map(|entry| entry.tasks).sum();
+        let waiting = self.scheduler.waiting_tasks();
+        promise!(4, listed == waiting, "{listed} of {waiting} waiting tasks are listed");
+        let some = self.scheduler.first_waiting(3);
+        promise!(4, all.starts_with(&some), "a shorter list is not the beginning of a longer one");
+        Ok(())
+    }
+
     /// Of each requestor and basis only the jobs of one tag go on; the parts of a job are known to it.
     pub(super) fn check_relations(&self) -> Result<(), Broken> {
         let mut tags: BTreeMap<(&str, &str), (JobId, &str)> = BTreeMap::new();

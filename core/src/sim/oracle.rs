@@ -23,6 +23,7 @@ impl World {
         self.check_breaking_groups()?;
         self.check_company()?;
         self.check_relations()?;
+        self.check_listing()?;
         self.check_vacated_nodes()?;
         let overdue = self.runner.overdue_since(self.now);
         promise!(

@@ -69,6 +69,8 @@ pub enum Problem {
     NoTime,
     #[error("says why a node is set broken, so `condition` must be `broken`")]
     NeedsBroken,
+    #[error("a task must bring {ratio} CPUs for each of its GPUs, as `gpu_cpu_ratio` says")]
+    TooLittleCpu { ratio: String },
     #[error("a tag tells versions of a `basis` apart, so one must be named")]
     NeedsBasis,
     #[error("no other role of the group has this name")]

@@ -116,6 +116,7 @@ impl RoleSpec {
             problems.extend(check_length(&format!("{field}.snapshot"), snapshot, length));
         }
         note_amounts(&format!("{field}.request"), &self.shape.request, settings, problems);
+        problems.extend(check_gpus(&format!("{field}.request"), &self.shape.request, settings));
         if let Some(command) = &self.command {
             command.note_problems(&format!("{field}.command"), problems);
         }
@@ -143,4 +144,18 @@ impl ShapeSpec {
             problems.push(Invalid::new(format!("{field}.ports[{index}]"), port, Problem::Duplicate));
         }
     }
+}
+
+/// Whether a task brings enough CPU for its GPUs, where the settings ask for that.
+fn check_gpus(field: &str, request: &Resources, settings: &Settings) -> Option<Invalid> {
+    let amount = |name| settings.kinds.id(name).map_or(0, |kind| request.get(kind));
+    let (gpus, cpus) = (amount("gpu"), amount("cpu"));
+    let wanted = i128::from(gpus) * i128::from(settings.gpu_cpu_ratio);
+    // Both are counted in thousandths, and so is the ratio.
+    if gpus <= 0 || i128::from(cpus) * 1_000 >= wanted {
+        return None;
+    }
+    let found = format!("{} CPUs for {} GPUs", cpus as f64 / 1_000.0, gpus as f64 / 1_000.0);
+    let ratio = f64::from(settings.gpu_cpu_ratio) / 1_000.0;
+    Some(Invalid::new(format!("{field}.cpu"), found, Problem::TooLittleCpu { ratio: ratio.to_string() }))
 }

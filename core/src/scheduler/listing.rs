@@ -1,0 +1,44 @@
+//! What waits, in order: the first of every shape are looked at, so the work grows with the shapes that wait
+//! and with what is asked for, not with the length of the queue.
+
+use crate::messages::WaitingEntry;
+
+use super::gangs::gang_size;
+use super::order::Order;
+use super::queue::Entry;
+use super::shapes::{ShapeKey, waits};
+use super::{Scheduler, groups};
+
+/// No more entries than this are listed at a time.
+const ENTRIES_MAX: usize = 10_000;
+
+impl Scheduler {
+    /// Up to so many entries that wait: strict bands one after the other, in each the shares that hold the
+    /// least now first, inside a share its own order.
+    pub fn first_waiting(&self, limit: usize) -> Vec<WaitingEntry> {
+        let limit = limit.min(ENTRIES_MAX);
+        let mut found = Vec::new();
+        for (id, shape) in self.shapes.iter().filter(|(id, _)| self.shapes.waiting(*id) > 0) {
+            let is_gang = matches!(shape.key, ShapeKey::Gang(..));
+            let leaf = self.shares.leaf(shape.leaf);
+            let held = self.shares.queue_of(shape.leaf).account.cost;
+            for entry in shape.queue.first(limit, |queued| waits(&self.jobs, id, is_gang, queued)) {
+                let (order, waiting) = self.order_and_size(entry, &shape.key);
+                found.push(((leaf.level, held, shape.leaf, order), waiting));
+            }
+        }
+        found.sort_unstable_by_key(|(key, _)| *key);
+        found.truncate(limit);
+        found.into_iter().map(|(_, waiting)| waiting).collect()
+    }
+
+    fn order_and_size(&self, entry: Entry, key: &ShapeKey) -> (Order, WaitingEntry) {
+        let group = groups::find(&self.jobs, entry.group).expect("what waits is there");
+        let role = &group.roles[usize::from(entry.role)];
+        let (own, tasks) = match key {
+            ShapeKey::Gang(..) => (None, gang_size(key)),
+            ShapeKey::Task(_) => (Some(entry.role), u64::from(role.queued)),
+        };
+        (role.order, WaitingEntry { group: entry.group, role: own, tasks })
+    }
+}
