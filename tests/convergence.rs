@@ -1,0 +1,100 @@
+//! On a cluster that is always full, shares come to what they should have within one turnover, by every key
+//! and from any start; and no worker stays idle while something waits.
+
+use plimsoll::core::plan;
+use plimsoll::{Format, scenario};
+use serde_json::{Value, json};
+
+const WORKERS: u64 = 40;
+/// Every task runs this long, so after that time every worker has been handed out anew.
+const TURNOVER: f64 = 10.0;
+
+fn report(scenario: &Value) -> Value {
+    let scenario = scenario::from_text(&scenario.to_string(), Format::Json)
+        .unwrap_or_else(|error| panic!("{error}: {scenario}"));
+    let report = plan::run(&scenario).unwrap_or_else(|error| panic!("{error}"));
+    serde_json::to_value(report).expect("a report can be written")
+}
+
+/// Two shares of 3 to 1 that both want more than there is. At first one of them, or nobody, has everything.
+fn cluster(key: &str, by_class: bool, first: Option<&str>, turned: bool) -> Value {
+    let settings = match by_class {
+        true => json!({"share_key": key, "share_unit": "weighted", "classes": [
+            {"name": "big", "percent": 75, "requestors": ["big"]},
+            {"name": "small", "percent": 25, "requestors": ["small"]}]}),
+        false => json!({"queue_key": key, "queues": [{"name": "big", "weight": 3}, {"name": "small"}]}),
+    };
+    let mut settings = settings;
+    // What was used before is forgotten before the next worker is free: a longer memory makes up for it
+    // first, and is at the weights only after that.
+    (settings["window"], settings["half_time"]) = (json!(0), json!(0.01));
+    let role = |tasks: u64| json!([{"name": "r", "max": tasks, "duration": TURNOVER, "request": {"cpu": 1}}]);
+    let job = |name: &str| {
+        let groups = json!([{"name": "g", "roles": role(10 * WORKERS)}]);
+        let queue = if by_class { json!(null) } else { json!(name) };
+        json!({"name": name, "requestor": name, "queue": queue, "groups": groups})
+    };
+    let mut jobs = vec![job("big"), job("small")];
+    if turned {
+        jobs.reverse();
+    }
+    // They began one after the other, so their workers become free one after the other.
+    let running = |name: &str| -> Vec<Value> {
+        let one = |at: u64| {
+            let started = 100.0 - TURNOVER + TURNOVER * (at + 1) as f64 / (WORKERS + 1) as f64;
+            json!({"job": name, "group": "g", "role": "r", "started": started, "node": format!("n-{at}")})
+        };
+        (0..WORKERS).map(one).collect()
+    };
+    json!({
+        "now": 100.0, "until": 100.0 + 2.0 * TURNOVER, "settings": settings, "jobs": jobs,
+        "nodes": [{"name": "n", "count": WORKERS, "capacity": {"cpu": 1}}],
+        "running": first.map(running).unwrap_or_default(),
+    })
+}
+
+/// How many of the tasks that started within these times are of the big share, and of all.
+fn started(report: &Value, from: f64, to: f64) -> (u64, u64) {
+    let decisions = report["decisions"].as_array().expect("a list").iter();
+    let within = decisions.filter(|one| {
+        let at = one["at"].as_f64().expect("a time");
+        at > from && at <= to
+    });
+    within.fold((0, 0), |(big, all), one| (big + u64::from(one["job"] == json!("big")), all + 1))
+}
+
+/// Goal: within one turnover each share holds what it should, up to one task, whoever had everything
+/// before and however the file is ordered; and whatever becomes free is handed out at once. Method: what
+/// started within one turnover is what runs at its end.
+#[test]
+fn shares_converge_within_one_turnover_by_every_key() {
+    let keys =
+        [("entitlement", true), ("flow", true), ("flow", false), ("dominant", true), ("dominant", false)];
+    for (key, by_class) in keys {
+        for first in [None, Some("big"), Some("small")] {
+            for turned in [false, true] {
+                let report = report(&cluster(key, by_class, first, turned));
+                let (from, to) = if first.is_none() { (99.0, 100.0) } else { (100.0, 100.0 + TURNOVER) };
+                let (big, all) = started(&report, from, to);
+                let case = format!("{key}, classes: {by_class}, first: {first:?}, turned: {turned}");
+                assert_eq!(all, WORKERS, "{case}: no worker stays idle");
+                assert!(big.abs_diff(30) <= 1, "{case}: {big} of {all}");
+            }
+        }
+    }
+}
+
+/// Goal: by run time shares have run for what they should in the long run: what one had too much is made up
+/// for. Method: four turnovers on an empty cluster; of all that started the parts are those of the weights.
+#[test]
+fn run_time_converges_to_the_weights() {
+    for by_class in [true, false] {
+        for turned in [false, true] {
+            let mut scenario = cluster("run_time", by_class, None, turned);
+            scenario["until"] = json!(100.0 + 4.0 * TURNOVER - 1.0);
+            let (big, all) = started(&report(&scenario), 99.0, 100.0 + 4.0 * TURNOVER);
+            assert_eq!(all, 4 * WORKERS, "no worker stays idle");
+            assert!(big.abs_diff(3 * WORKERS) <= WORKERS / 4, "classes: {by_class}: {big} of {all}");
+        }
+    }
+}
