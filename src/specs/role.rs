@@ -7,8 +7,8 @@ use std::time::Duration;
 use plimsoll_core::constraint::{Constraint, Key};
 use plimsoll_core::settings::Settings;
 use plimsoll_core::spec::{
-    self, CommandSpec, Hops, HostPort, Invalid, NodeChoice, Platform, Problem, Retries, Rules, ShapeSpec,
-    Start,
+    self, CommandSpec, Hops, HostPort, Invalid, NodeChoice, OnPreempt, Platform, Problem, Retries, Rules,
+    ShapeSpec, Start,
 };
 
 use super::amount::{Amount, optional_span, parsed, resources};
@@ -38,6 +38,8 @@ pub struct RoleSpec {
     pub command: Option<CommandSpec>,
     /// When a task that did not come to a good end is tried again; never unless given.
     pub retries: Option<Retries>,
+    /// What becomes of a task that is stopped for others; as the settings say if it is not said here.
+    pub on_preempt: Option<OnPreempt>,
     /// What a node must be, such as `node.labels.zone == a`; all of it must hold.
     pub constraints: Vec<String>,
     /// Platforms such as `linux/amd64`, one of which the node must have; any if there are none.
@@ -121,6 +123,13 @@ impl RoleSpec {
     #[must_use]
     pub fn retries(mut self, retries: Retries) -> RoleSpec {
         self.retries = Some(retries);
+        self
+    }
+
+    /// Says what becomes of a task that is stopped for others.
+    #[must_use]
+    pub fn on_preempt(mut self, on_preempt: OnPreempt) -> RoleSpec {
+        self.on_preempt = Some(on_preempt);
         self
     }
 
@@ -278,6 +287,7 @@ impl RoleSpec {
             timeout: optional_span(field, "timeout", self.timeout)?,
             command: self.command.clone().map(Arc::new),
             retries: self.retries.clone().map(Box::new),
+            on_preempt: self.on_preempt,
             auxiliary: self.auxiliary,
         })
     }

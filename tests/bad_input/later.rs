@@ -14,20 +14,16 @@ const CHANGE: [&str; 4] = ["os", "arch", "plugins", "engine_labels"];
 
 const GROUP: [&str; 1] = ["on_unsatisfiable"];
 
-const ROLE: [&str; 1] = ["on_preempt"];
-
 const EVENTS: [&str; 3] = ["idle", "resize", "settings"];
 
 /// Every place at which a field of later may stand, as a pointer and as the path that faults name.
 fn places() -> Vec<(String, String)> {
-    let levels: [(&str, &str, &[&str]); 8] = [
+    let levels: [(&str, &str, &[&str]); 6] = [
         ("/nodes/0", "nodes[0]", &NODE),
         ("/events/1/node", "events[1].node", &NODE),
         ("/events/1/node", "events[1].node", &CHANGE),
         ("/jobs/0/groups/0", "jobs[0].groups[0]", &GROUP),
-        ("/jobs/0/groups/0/roles/0", "jobs[0].groups[0].roles[0]", &ROLE),
         ("/events/0/submit/groups/0", "events[0].submit.groups[0]", &GROUP),
-        ("/events/0/submit/groups/0/roles/0", "events[0].submit.groups[0].roles[0]", &ROLE),
         ("/settings", "settings", &SETTINGS_OF_LATER),
     ];
     let expand = |(pointer, path, fields): (&str, &str, &[&str])| -> Vec<(String, String)> {

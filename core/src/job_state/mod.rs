@@ -244,11 +244,13 @@ impl JobState {
         let live = live.filter(|live| live.attempt == attempt).expect("what is released was committed");
         let id = attempt.task.group;
         let job = self.jobs.get_mut(id.job().0).expect("an unfinished job is kept");
-        let retries = &job.spec.groups[id.index()].roles[usize::from(attempt.task.role)].retries;
+        let role = &job.spec.groups[id.index()].roles[usize::from(attempt.task.role)];
+        let (retries, on_preempt) = (&role.retries, role.on_preempt);
         let group = &mut job.groups[id.index()];
         job.spent.add(live.since, live.began, now);
         group.live -= 1;
         let next = group.decide(released, &live, retries.as_deref(), now);
+        let next = next.after_stop(outcome, on_preempt.unwrap_or(self.settings.rebalance.on_preempt));
         let next = group.next_of_guest(attempt.task, next);
         let next = group.next_of_cancelled(attempt.task, next);
         let state = next.state();

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Attempt, NodeId, TaskId, Ticket};
 use crate::messages::{Answer, AttemptRecord, Outbox, Refusal, Released, ReturnedTask, TaskHistory};
 use crate::mutation::{self, Mutation};
-use crate::outcome::{Outcome, TaskState};
+use crate::outcome::{Outcome, StopCause, TaskState};
 use crate::roll_up::TaskResult;
-use crate::spec::{Retries, Start};
+use crate::spec::{OnPreempt, Retries, Start};
 use crate::time::Time;
 
 use super::{Group, GroupStatus, JobState, LiveTask};
@@ -49,6 +49,21 @@ impl Next {
         match self {
             Next::Final(state) => state,
             Next::AtOnce | Next::Later(_) => TaskState::Queued,
+        }
+    }
+}
+
+impl Next {
+    /// What was stopped for others, or because its room was lost, goes on as its role says.
+    pub(super) fn after_stop(self, outcome: Outcome, on_preempt: OnPreempt) -> Next {
+        let Outcome::Preempted(cause) = outcome else { return self };
+        if cause.beneficiary().is_none() && cause != StopCause::CapacityLoss {
+            return self;
+        }
+        match on_preempt {
+            OnPreempt::Requeue => self,
+            OnPreempt::Fail => Next::Final(TaskState::Failed),
+            OnPreempt::Drop => Next::Final(TaskState::Cancelled),
         }
     }
 }

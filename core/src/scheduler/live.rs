@@ -36,6 +36,11 @@ pub(super) struct LiveView {
 }
 
 impl LiveTable {
+    /// Keeps the attempts in the order of their starts if that is wanted.
+    pub(super) fn new(by_start: bool) -> LiveTable {
+        LiveTable { by_start: by_start.then(BTreeSet::new), ..LiveTable::default() }
+    }
+
     /// Enters a new attempt and gives it a slot.
     pub(super) fn insert(&mut self, task: TaskId, number: u32, node: NodeId, since: Time) -> Attempt {
         let slot = self.vacant.pop().unwrap_or_else(|| {

@@ -12,7 +12,7 @@ use crate::settings::Settings;
 use crate::time::Span;
 
 use super::limits::{check_count, check_length, note_amounts};
-use super::{CommandSpec, Hops, HostPort, Invalid, NodeChoice, Problem, Retries, Rules, Start};
+use super::{CommandSpec, Hops, HostPort, Invalid, NodeChoice, OnPreempt, Problem, Retries, Rules, Start};
 
 /// A number of identical tasks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -35,6 +35,8 @@ pub struct RoleSpec {
     pub command: Option<Arc<CommandSpec>>,
     /// When a task that did not come to a good end is tried again.
     pub retries: Option<Box<Retries>>,
+    /// What becomes of a task that is stopped for others; as the settings say if it is not said here.
+    pub on_preempt: Option<OnPreempt>,
     /// They are there for the other roles, such as a master or a server of parameters: when those are
     /// done, these are stopped, and the group is complete.
     pub auxiliary: bool,
@@ -80,6 +82,7 @@ impl RoleSpec {
             timeout: None,
             command: None,
             retries: None,
+            on_preempt: None,
             auxiliary: false,
         }
     }

@@ -8,8 +8,8 @@ use crate::plan::ScenarioJob;
 use crate::resources::{Kinds, Resources};
 use crate::settings::{Settings, bounds};
 use crate::spec::{
-    GroupSpec, HOPS_MAX, Hops, HostPort, JobSpec, NodeChoice, Platform, RoleSpec, Rules, ShapeSpec, Standing,
-    Start,
+    GroupSpec, HOPS_MAX, Hops, HostPort, JobSpec, NodeChoice, OnPreempt, Platform, RoleSpec, Rules,
+    ShapeSpec, Standing, Start,
 };
 use crate::time::{SECONDS_MAX, Span, Time};
 
@@ -19,8 +19,6 @@ use super::nodes::read_names;
 use super::retries;
 
 const GROUP_LATER: [Later; 1] = [Later::Text("on_unsatisfiable", "wait")];
-
-const ROLE_LATER: [Later; 1] = [Later::Absent("on_preempt")];
 
 const TASKS: u64 = u32::MAX as u64;
 const PRIORITIES: std::ops::RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64;
@@ -243,7 +241,7 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
         let hops = read_hops(fields);
         let auxiliary = fields.get("auxiliary").map_or(Some(false), |cursor| cursor.flag());
         let guest = fields.get("guest_of").map_or(Some(""), |cursor| cursor.name());
-        fields.later(&ROLE_LATER);
+        let on_preempt = read_optional(fields, "on_preempt", |cursor| cursor.one_of(&OnPreempt::NAMES));
         let (min, max) = sizes?;
         let shape =
             Arc::new(ShapeSpec { service, request: request?, rules: rules?, hops: hops?, ..company? });
@@ -259,6 +257,7 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
             timeout,
             command,
             retries,
+            on_preempt: on_preempt?,
             auxiliary: guest.and(auxiliary)?,
         })
     })?
