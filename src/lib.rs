@@ -68,7 +68,9 @@ pub use plimsoll_core::id::{JobId, TaskId};
 pub use plimsoll_core::messages::{AttemptRecord, StateTime, TaskHistory, UsageAnswer, UsageEntry, UsageOf};
 pub use plimsoll_core::outcome::{FailureCause, Outcome};
 pub use plimsoll_core::share_report::{ShareName, ShareStatus};
-pub use plimsoll_core::spec::{Access, CommandSpec, Hops, OnPreempt, OutputTo, Retries, RetryOn};
+pub use plimsoll_core::spec::{
+    Access, CommandSpec, Hops, OnPreempt, OutputTo, PoolRule, PoolState, Retries, RetryOn,
+};
 #[cfg(target_os = "linux")]
 pub use process::{Output, OutputBook, ProcessExecutor};
 pub use ready_made::{Blocking, Tasks, blocking_tasks, tasks};

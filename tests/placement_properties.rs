@@ -48,6 +48,7 @@ fn job(name: &str, shape: ShapeSpec, tasks: u32) -> ScenarioJob {
         start: Start::Independent,
         hops: None,
         freeze: None,
+        pool: None,
         roles: vec![role],
     };
     let spec = JobSpec { name: name.into(), groups: vec![group], ..JobSpec::default() };

@@ -231,12 +231,12 @@ fn bad_groups_and_roles() {
             ],
         ),
         (
-            job(r#""groups": [{"name": "g", "start": "atomic", "pool": "same", "freeze": -1,
+            job(r#""groups": [{"name": "g", "start": "atomic", "pool": "one", "freeze": -1,
                                "roles": [{"name": "r", "min": 1, "max": 2, "initial": -1}]}]"#),
             &[
                 "jobs[0].groups[0].roles[0].initial: expected a whole number between 0 and 4294967295, found -1",
                 "jobs[0].groups[0].freeze: expected seconds between 0 and 1000000000, found -1",
-                "jobs[0].groups[0].pool: not supported yet: pool, found \"same\"",
+                "jobs[0].groups[0].pool: expected one of `any` or `same`, found \"one\"",
             ],
         ),
         (

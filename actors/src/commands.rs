@@ -7,7 +7,7 @@ use plimsoll_core::id::{Attempt, JobId, NodeId, TaskId};
 use plimsoll_core::messages::{Addressed, Answer, Cancelled, Extended, UsageOf};
 use plimsoll_core::outcome::Exit;
 use plimsoll_core::settings::Settings;
-use plimsoll_core::spec::{JobSpec, NodePatch, NodeSpec, ReservationSpec, StandingChange};
+use plimsoll_core::spec::{JobSpec, NodePatch, NodeSpec, PoolState, ReservationSpec, StandingChange};
 use plimsoll_core::time::{Span, Time};
 use tokio::sync::oneshot;
 
@@ -43,6 +43,8 @@ pub enum Command {
     AddNode(Box<NodeSpec>, ReplySender),
     UpdateNode(String, Box<NodePatch>, ReplySender),
     RemoveNode(String, ReplySender),
+    /// Whether the nodes of a pool take work.
+    SetPool(String, PoolState, ReplySender),
     /// A node's agent is silent, or is heard again, as far as the service knows.
     Heartbeat(String, bool, ReplySender),
     Reserve(String, Box<ReservationSpec>, ReplySender),

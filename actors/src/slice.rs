@@ -71,6 +71,10 @@ impl Slice {
             Command::RemoveNode(name, reply) => {
                 ask!(self.cluster, ClusterMessage::RemoveNode { name }, tickets, reply)
             }
+            Command::SetPool(pool, state, reply) => {
+                let ticket = tickets.one(reply);
+                self.cluster.push(ClusterMessage::SetPool { ticket, pool, state });
+            }
             Command::Heartbeat(name, heard, reply) => {
                 ask!(self.cluster, ClusterMessage::Heartbeat { name, heard }, tickets, reply)
             }

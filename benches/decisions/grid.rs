@@ -13,7 +13,7 @@ use plimsoll_core::messages::{
 use plimsoll_core::outcome::Exit;
 use plimsoll_core::resources::Resources;
 use plimsoll_core::settings::Settings;
-use plimsoll_core::spec::{NodeChoice, ShapeSpec, Standing, Start};
+use plimsoll_core::spec::{NodeChoice, ShapeSpec, Standing, Start, Tie};
 use plimsoll_core::time::{Span, Time};
 
 use crate::baseline::Baseline;
@@ -98,6 +98,7 @@ impl Run {
             start: Start::Independent,
             hops: None,
             freeze: None,
+            tie: Tie::None,
             requestor: Arc::default(),
             standing: Standing::default(),
             roles: vec![role],

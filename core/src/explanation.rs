@@ -83,6 +83,8 @@ pub struct NoRoom {
     pub placeable: u64,
     /// For an atomic group that asks for nearness: the best that could be done.
     pub within: Option<WithinHops>,
+    /// For an atomic group that stays in one pool: the best that could be done.
+    pub in_one_pool: Option<InOnePool>,
     /// What each filter rules out, each counted for itself, in the order of the filters.
     pub filters: Vec<FilterCount>,
     /// The smallest change that would let one task run.
@@ -150,6 +152,16 @@ pub struct WithinHops {
     pub wanted: u64,
     /// Where most of them would: a part of the network tree, empty for the whole of it, or the name of a
     /// node without a path; none if no task finds room.
+    pub best: Option<String>,
+}
+
+/// How many tasks would find room in one pool.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct InOnePool {
+    pub placeable: u64,
+    /// How many must find room together.
+    pub wanted: u64,
+    /// Where most of them would; none if no task finds room.
     pub best: Option<String>,
 }
 
@@ -255,6 +267,7 @@ impl fmt::Display for NoRoom {
                 Filter::Platform => format!("{count} have another platform"),
                 Filter::Pool => format!("{count} are in another pool"),
                 Filter::Access => format!("{count} are not for those who ask"),
+                Filter::BoundPool => format!("{count} are in another pool than what runs of it"),
                 _ => format!("{count} are not the node it is for"),
             });
         }
@@ -272,6 +285,7 @@ impl fmt::Display for NoRoom {
             parts.push(format!("room for {} of them", self.placeable));
         }
         parts.extend(self.within.as_ref().map(WithinHops::to_string));
+        parts.extend(self.in_one_pool.as_ref().map(InOnePool::to_string));
         write!(f, "of {} nodes {}", self.nodes, parts.join(", "))
     }
 }
@@ -285,6 +299,14 @@ impl fmt::Display for WithinHops {
             Some("") => f.write_str(" (best: the whole network)"),
             Some(best) => write!(f, " (best: {best})"),
         }
+    }
+}
+
+impl fmt::Display for InOnePool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let InOnePool { placeable, wanted, best } = self;
+        write!(f, "room for {placeable} of {wanted} in one pool")?;
+        best.as_ref().map_or(Ok(()), |best| write!(f, " (best: {best})"))
     }
 }
 

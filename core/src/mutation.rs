@@ -44,6 +44,8 @@ pub enum Mutation {
     TrustFlagged,
     /// The Scheduler forgets some of the failures it hears of.
     ForgetFailure,
+    /// The Scheduler lets groups that stay in one pool start in several.
+    IgnorePools,
     /// The Scheduler places a group without a look at the hops it asks for.
     IgnoreHops,
     /// The network tree is not told of nodes that changed.

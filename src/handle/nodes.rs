@@ -2,7 +2,7 @@
 
 use plimsoll_actors::{Command, NodeStatus};
 use plimsoll_core::messages::{Answer, Refusal, UsageAnswer, UsageOf};
-use plimsoll_core::spec::ReservationSpec;
+use plimsoll_core::spec::{Invalid, PoolState, Problem, ReservationSpec};
 use plimsoll_core::time::Time;
 
 use super::Handle;
@@ -25,6 +25,16 @@ impl Handle {
     /// Removes a node; what runs there is lost and runs again elsewhere.
     pub async fn remove_node(&self, name: &str) -> Result<(), RequestError> {
         self.ask(|reply| Command::RemoveNode(name.to_owned(), reply)).await.map(drop)
+    }
+
+    /// Says whether the nodes of a pool take work: like any other, only more of what is bound to the pool
+    /// already, or nothing new at all. It holds for nodes that are added later too.
+    pub async fn set_pool(&self, pool: &str, state: PoolState) -> Result<(), RequestError> {
+        let limit = self.port.settings().limits.name_length;
+        if pool.len() as u64 > limit {
+            return Err(Invalid::new("pool", pool, Problem::TooLong { limit }).into());
+        }
+        self.ask(|reply| Command::SetPool(pool.to_owned(), state, reply)).await.map(drop)
     }
 
     /// Tells whether a node's agent is heard. A node that is not heard for long loses its tasks.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_core::settings::Settings;
-use plimsoll_core::spec::{self, Hops, Invalid, Start};
+use plimsoll_core::spec::{self, Hops, Invalid, PoolRule, Start};
 
 use super::RoleSpec;
 use super::amount::optional_span;
@@ -20,6 +20,8 @@ pub struct GroupSpec {
     /// How long the size of a group that may vary rests after it was changed; the setting `freeze` unless
     /// given.
     pub freeze: Option<Duration>,
+    /// Whether its tasks stay in one pool; as its job and the settings say if it is not said here.
+    pub pool_rule: Option<PoolRule>,
     /// At least one.
     pub roles: Vec<RoleSpec>,
 }
@@ -51,6 +53,13 @@ impl GroupSpec {
         self
     }
 
+    /// Says whether its tasks stay in one pool.
+    #[must_use]
+    pub fn pool_rule(mut self, rule: PoolRule) -> GroupSpec {
+        self.pool_rule = Some(rule);
+        self
+    }
+
     /// Adds a role.
     #[must_use]
     pub fn role(mut self, role: RoleSpec) -> GroupSpec {
@@ -65,7 +74,8 @@ impl GroupSpec {
             roles.map(|(index, role)| role.convert(&format!("{field}.roles[{index}]"), start, settings));
         let roles = roles.collect::<Result<_, _>>()?;
         let freeze = optional_span(field, "freeze", self.freeze)?;
-        let mut group = spec::GroupSpec { name: self.name.clone(), start, hops: self.hops, freeze, roles };
+        let (name, hops, pool) = (self.name.clone(), self.hops, self.pool_rule);
+        let mut group = spec::GroupSpec { name, start, hops, freeze, pool, roles };
         for (index, role) in self.roles.iter().enumerate() {
             if let Some(host) = &role.guest_of {
                 group.lodge(index, host, &format!("{field}.roles[{index}].guest_of"))?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plimsoll_core::id::JobId;
 use plimsoll_core::settings::Settings;
-use plimsoll_core::spec::{self, Invalid, Standing};
+use plimsoll_core::spec::{self, Invalid, PoolRule, Standing};
 use plimsoll_core::time::Time;
 
 use super::amount::{Amount, span};
@@ -39,6 +39,8 @@ pub struct JobSpec {
     pub finish_by: Option<Time>,
     /// The pools in which its tasks may run; any if there are none.
     pub pools: Vec<String>,
+    /// Whether all of its groups stay in one pool; as the settings say if it is not said here.
+    pub pool_rule: Option<PoolRule>,
     /// At least one.
     pub groups: Vec<GroupSpec>,
 }
@@ -148,6 +150,13 @@ impl JobSpec {
         self
     }
 
+    /// Says whether all groups of the job stay in one pool.
+    #[must_use]
+    pub fn pool_rule(mut self, rule: PoolRule) -> JobSpec {
+        self.pool_rule = Some(rule);
+        self
+    }
+
     fn standing(&self) -> Result<Standing, Invalid> {
         Ok(Standing {
             queue: self.queue.as_str().into(),
@@ -169,6 +178,7 @@ impl JobSpec {
             parent: self.parent,
             basis: self.basis.as_str().into(),
             tag: self.tag.as_str().into(),
+            pool: self.pool_rule,
             groups: groups.collect::<Result<_, _>>()?,
         };
         job.confine(&self.pools);

@@ -93,16 +93,6 @@ fn no_event_of_later_is_passed_over() {
     }
 }
 
-/// Goal: choices that exist in the format but not yet in the product are refused like fields. Method: one
-/// pool for a whole group, and an atomic group that may vary in size.
-#[test]
-fn choices_of_later_are_refused_too() {
-    let pool = fault(&with("/jobs/0/groups/0/pool", json!("same")));
-    let expected =
-        |field: &str, found: &str| (field.to_owned(), FaultKind::NotSupportedYet, Some(found.to_owned()));
-    assert_eq!(pool, expected("jobs[0].groups[0].pool", "\"same\""));
-}
-
 /// Goal: the command refuses fields of later with exit code 2 and their names. Method: one file with a
 /// wish at every place at once; every one of them is named, in one answer.
 #[test]

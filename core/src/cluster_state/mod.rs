@@ -11,6 +11,7 @@ mod ledger;
 mod liveness;
 mod node;
 mod pending;
+mod pools;
 mod reservation;
 mod usage_history;
 
@@ -25,7 +26,7 @@ use crate::machine::{Broken, Machine};
 use crate::messages::{Answer, ClusterMessage, NodeEvent, NodeNews, Outbox, Refusal, RunnerMessage};
 use crate::outcome::Outcome;
 use crate::settings::Settings;
-use crate::spec::{Liveness, NodePatch, NodeSpec};
+use crate::spec::{Liveness, NodePatch, NodeSpec, PoolState};
 use crate::time::Time;
 
 pub use ledger::LiveAttempt;
@@ -39,6 +40,8 @@ pub struct ClusterState {
     names: BTreeMap<String, NodeId>,
     /// Ids of removed nodes, used again last in first out.
     vacant: Vec<NodeId>,
+    /// Pools that do not take work like others.
+    pools: BTreeMap<String, PoolState>,
     /// The ledger: live attempts by slot, chained by node.
     live: Vec<Option<LiveAttempt>>,
     on_node: Links,
@@ -69,6 +72,7 @@ impl ClusterState {
             nodes: Vec::new(),
             names: BTreeMap::new(),
             vacant: Vec::new(),
+            pools: BTreeMap::new(),
             live: Vec::new(),
             on_node: Links::default(),
             withdrawing: BTreeMap::new(),
@@ -137,6 +141,7 @@ impl ClusterState {
         let suspect_until = now + self.settings.deadlines.down;
         let mut node = Node::new(spec, suspect_until);
         node.session = session;
+        node.pool_state = self.pool_state(&node.facts.pool);
         self.down_deadlines.set(id.index(), node.down_at);
         self.nodes[id.index()] = Some(node);
         self.begin_usage(now, id);
@@ -214,6 +219,7 @@ impl ClusterState {
                 self.update_node(now, ticket, name, *patch, out);
             }
             ClusterMessage::RemoveNode { ticket, name } => self.remove_node(ticket, name, out),
+            ClusterMessage::SetPool { ticket, pool, state } => self.set_pool(ticket, pool, state, out),
             ClusterMessage::Heartbeat { ticket, name, heard } => {
                 self.heartbeat(now, ticket, name, heard, out)
             }

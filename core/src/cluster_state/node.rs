@@ -11,7 +11,8 @@ use crate::mutation::{self, Mutation};
 use crate::outcome::Phase;
 use crate::resources::Resources;
 use crate::spec::{
-    Availability, Company, Condition, Liveness, NodeFacts, NodePatch, NodeSpec, NodeState, ShapeSpec,
+    Availability, Company, Condition, Liveness, NodeFacts, NodePatch, NodeSpec, NodeState, PoolState,
+    ShapeSpec,
 };
 use crate::time::Time;
 
@@ -24,6 +25,8 @@ pub struct Node {
     pub condition: Condition,
     pub availability: Availability,
     pub liveness: Liveness,
+    /// What the operators say about its pool.
+    pub pool_state: PoolState,
     /// The first session of the node's agent; no earlier node had it.
     pub session: u64,
     /// Raised with every change of labels, condition, availability, liveness or capacity.
@@ -90,6 +93,7 @@ impl Node {
             condition: spec.condition,
             availability: spec.availability,
             liveness: spec.liveness,
+            pool_state: PoolState::default(),
             session: 0,
             version: 0,
             used: Resources::new(),
@@ -111,8 +115,8 @@ impl Node {
     }
 
     pub fn state(&self) -> NodeState {
-        let Node { condition, availability, liveness, .. } = *self;
-        NodeState { condition, availability, liveness, reserved: self.is_reserved() }
+        let Node { condition, availability, liveness, pool_state: pool, .. } = *self;
+        NodeState { condition, availability, liveness, reserved: self.is_reserved(), pool }
     }
 
     fn is_reserved(&self) -> bool {

@@ -32,7 +32,7 @@ use crate::mutation::{self, Mutation};
 use crate::outcome::{Phase, TaskState};
 use crate::roll_up::{TaskResult, state_of_all};
 use crate::settings::Settings;
-use crate::spec::{JobSpec, Start};
+use crate::spec::{GroupSpec, JobSpec, PoolDefault, Start, Tie};
 use crate::time::{Span, Time};
 
 pub use elastic::Bounds;
@@ -189,6 +189,7 @@ impl JobState {
                 start: group.start,
                 hops: group.hops,
                 freeze: group.freeze,
+                tie: tie(&spec, group, self.settings.pool),
                 requestor: Arc::clone(&spec.requestor),
                 standing: spec.standing.clone(),
                 roles,
@@ -338,6 +339,17 @@ impl Job {
     pub fn result(&self) -> TaskResult {
         TaskResult::of_all(self.groups.iter().map(Group::result))
     }
+}
+
+/// With whom the tasks of a group stay in one pool; one alone is always in one.
+fn tie(job: &JobSpec, group: &GroupSpec, default: PoolDefault) -> Tie {
+    let tie = Tie::of(job.pool, group.pool, default);
+    let is_alone = match tie {
+        Tie::None => true,
+        Tie::Group => group.roles.iter().map(|role| u64::from(role.max)).sum::<u64>() == 1,
+        Tie::Job => job.tasks() == 1,
+    };
+    if is_alone { Tie::None } else { tie }
 }
 
 fn adopted_tasks(adopted: &[Adopted], group: usize, role: usize) -> Vec<(NodeId, u32)> {

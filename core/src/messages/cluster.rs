@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Attempt, GroupId, NodeId, Ticket};
 use crate::outcome::{Exit, Phase, StopCause};
 use crate::settings::Settings;
-use crate::spec::{NodePatch, NodeSpec, ReservationSpec, ShapeSpec};
+use crate::spec::{NodePatch, NodeSpec, PoolState, ReservationSpec, ShapeSpec};
 use crate::time::{Span, Time};
 
 use super::usage::UsageOf;
@@ -27,6 +27,12 @@ pub enum ClusterMessage {
     RemoveNode {
         ticket: Ticket,
         name: String,
+    },
+    /// From the host: whether the nodes of this pool take work.
+    SetPool {
+        ticket: Ticket,
+        pool: String,
+        state: PoolState,
     },
     /// From the host: whether the node's agent is heard, as far as the service knows.
     Heartbeat {

@@ -153,6 +153,8 @@ pub enum Refusal {
     NodeClosed { node: String, why: String },
     #[error("nobody has reserved node `{0}`")]
     NotReserved(String),
+    #[error("{limit} pools are cordoned or disabled already")]
+    TooManyPools { limit: u64 },
     #[error("there are {limit} nodes already, the limit `limits.nodes`")]
     TooManyNodes { limit: u64 },
 }

@@ -10,7 +10,7 @@ use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::{Outcome, StopCause};
 use crate::resources::Resources;
 use crate::settings::Settings;
-use crate::spec::{Hops, NodeFacts, NodeState, ShapeSpec, Standing, Start};
+use crate::spec::{Hops, NodeFacts, NodeState, ShapeSpec, Standing, Start, Tie};
 use crate::time::{Span, Time};
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -130,6 +130,8 @@ pub struct GroupArrival {
     pub hops: Option<Hops>,
     /// How long the size of an elastic group rests after it was changed; as the settings say unless given.
     pub freeze: Option<Span>,
+    /// With whom its tasks stay in one pool.
+    pub tie: Tie,
     pub requestor: Arc<str>,
     pub standing: Standing,
     pub roles: Vec<RoleArrival>,

@@ -212,6 +212,12 @@ impl<'a> DryRun<'a> {
                 self.change_node(name, patch, *liveness);
                 Ok(())
             }
+            Happening::Pool { name, state } => {
+                let (ticket, pool, state) = (Ticket(0), name.clone(), *state);
+                let message = ClusterMessage::SetPool { ticket, pool, state };
+                self.world.tell(Party::Cluster, Batch::Cluster(vec![message]));
+                Ok(())
+            }
             Happening::Submit(job) => self.submit(job, Laid::default()),
             Happening::Abort { job, reason } => {
                 let (job, reason) = (self.numbers[job], reason.as_str().into());

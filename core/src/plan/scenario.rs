@@ -2,7 +2,7 @@
 
 use crate::messages::{Cancelled, PastFailure};
 use crate::settings::Settings;
-use crate::spec::{JobSpec, Liveness, NodePatch, NodeSpec, StandingChange};
+use crate::spec::{JobSpec, Liveness, NodePatch, NodeSpec, PoolState, StandingChange};
 use crate::time::{Span, Time};
 
 /// Everything a dry run starts from.
@@ -72,6 +72,11 @@ pub enum Happening {
         name: String,
         patch: NodePatch,
         liveness: Option<Liveness>,
+    },
+    /// The nodes of a pool take work otherwise.
+    Pool {
+        name: String,
+        state: PoolState,
     },
     Submit(Box<ScenarioJob>),
     Abort {

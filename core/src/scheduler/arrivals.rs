@@ -50,10 +50,11 @@ impl Scheduler {
             roles.push(view);
         }
         let job = self.jobs.get_mut(id.job().0).expect("the job was entered");
-        let mut group = GroupView::new(arrival.start, arrival.hops, roles);
+        let mut group = GroupView::new(arrival.start, arrival.hops, arrival.tie, roles);
         group.elastic = elastic;
         group.runs_already();
         job.insert(id.index(), group);
+        self.join_the_others(id);
         self.enqueue_group(now, id);
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::id::{GroupId, JobId, NodeId, TaskId};
 use crate::machine::{Broken, promise};
 use crate::resources::{KindId, Resources};
-use crate::spec::{Company, Start};
+use crate::spec::{Company, Start, Tie};
 
 use super::groups::RoleView;
 use super::leaf::LeafId;
@@ -166,6 +166,11 @@ impl Scheduler {
     /// The nodes that take work as far as the Scheduler knows, by id.
     pub fn open_nodes(&self) -> Vec<NodeId> {
         self.nodes.iter().filter(|(_, node)| node.view.open).map(|(id, _)| id).collect()
+    }
+
+    /// With whom a group stays in one pool.
+    pub fn tie_of(&self, id: GroupId) -> Tie {
+        self.group(id).map_or(Tie::None, |group| group.tie)
     }
 
     /// Groups of which something waits with a closed window.

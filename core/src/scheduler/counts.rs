@@ -71,7 +71,7 @@ impl NearestNode {
             }
             Filter::Ready => self.ready = self.ready.or(Some(id)),
             // No change makes another node the one that is wanted.
-            Filter::Node => {}
+            Filter::Node | Filter::BoundPool => {}
             filter if self.suitable.is_none() => self.suitable = Some((id, filter.clone())),
             _ => {}
         }
@@ -91,7 +91,7 @@ impl Scheduler {
             let is_too_small = !request.fits_in(&node.view.capacity);
             let may_do = unsuitable.is_none() || shape.rules.may_allow(&node.view.facts);
             room.possible += if may_do && !is_too_small { nodes } else { 0 };
-            if !node.view.open || node.free.has_negative() {
+            if node.keeps_out(shape) || node.free.has_negative() {
                 room.closed += nodes;
             } else if is_too_small {
                 room.too_small += nodes;

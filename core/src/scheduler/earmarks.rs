@@ -231,6 +231,7 @@ impl Scheduler {
         if atomic {
             self.shapes.release(shape, &mut self.nodes);
         }
+        self.bind_if_tied(group);
     }
 
     /// Takes room at all of these places, or at none of them.

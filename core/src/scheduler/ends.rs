@@ -107,6 +107,7 @@ impl Scheduler {
             }
         }
         self.count_running(now, attempt.task, -1);
+        self.untie_if_idle(attempt.task.group);
         true
     }
 

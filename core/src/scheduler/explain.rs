@@ -1,6 +1,6 @@
 //! Why a group waits, computed from the state as it is when somebody asks.
 
-use crate::explanation::{Explanation, NoRoom, NodeExplanation, Reason, Subject};
+use crate::explanation::{Explanation, InOnePool, NoRoom, NodeExplanation, Reason, Subject};
 use crate::id::{GroupId, TaskId};
 use crate::messages::Refusal;
 use crate::resources::Resources;
@@ -53,7 +53,7 @@ impl Scheduler {
     pub fn explain(&self, id: GroupId) -> Option<Explanation> {
         let group = self.group(id)?;
         let waiting = group.waiting() + group.held_back();
-        Some(self.explanation(id, waiting, self.reason(group, &group.roles)))
+        Some(self.explanation(id, waiting, self.reason(id, group, &group.roles)))
     }
 
     /// Why this task waits; `None` if there is no such task or its group is finished.
@@ -67,7 +67,7 @@ impl Scheduler {
         // In an atomic group the hardest role keeps all of them waiting.
         let roles = if group.start == Start::Atomic { &group.roles } else { std::slice::from_ref(role) };
         let waiting = u64::from(role.waiting()) + group.held_back();
-        Some(self.explanation(task.group, waiting, self.reason(group, roles)))
+        Some(self.explanation(task.group, waiting, self.reason(task.group, group, roles)))
     }
 
     fn explanation(&self, id: GroupId, waiting: u64, reason: Reason) -> Explanation {
@@ -83,7 +83,7 @@ impl Scheduler {
     }
 
     /// Why these roles of the group wait.
-    fn reason(&self, group: &GroupView, roles: &[RoleView]) -> Reason {
+    fn reason(&self, id: GroupId, group: &GroupView, roles: &[RoleView]) -> Reason {
         if group.held_back() > 0 {
             return Reason::Stopping { live: u64::from(group.live_count) };
         }
@@ -104,7 +104,8 @@ impl Scheduler {
         reasons.sort_by_key(|room| room.possible);
         let mut room = reasons.swap_remove(0);
         if group.start == Start::Atomic {
-            room.placeable = self.placeable(group);
+            room.placeable = self.placeable(group, |_| true);
+            room.in_one_pool = self.in_one_pool(id, group);
             // What one task needs is not what the group needs.
             room.nearest = None;
             room.within = self.within_hops(group);
@@ -121,13 +122,29 @@ impl Scheduler {
         }
     }
 
+    /// The pool in which most of an atomic group that stays in one would find room.
+    fn in_one_pool(&self, id: GroupId, group: &GroupView) -> Option<InOnePool> {
+        if !self.decides_pool(id) {
+            return None;
+        }
+        let mut best = InOnePool { placeable: 0, wanted: group.waiting(), best: None };
+        for pool in self.nodes.pools.names() {
+            let placeable = self.placeable(group, |node| *node.view.facts.pool == **pool);
+            if placeable > best.placeable {
+                (best.placeable, best.best) = (placeable, Some(pool.to_string()));
+            }
+        }
+        Some(best)
+    }
+
     /// How many tasks of an atomic group find room now when its roles take it one after the other, on
     /// nodes that stand alike one after the other.
-    fn placeable(&self, group: &GroupView) -> u64 {
+    fn placeable(&self, group: &GroupView, counts: impl Fn(&NodeEntry) -> bool) -> u64 {
         let waiting = || group.roles.iter().filter(|role| role.wants_room());
         let alike = self.nodes.alike(waiting().map(|role| &*role.spec)).into_iter();
         let entry = |id| self.nodes.get(id).expect("only nodes that are there stand somewhere");
-        let alike = alike.map(|(id, nodes)| (entry(id), nodes)).filter(|(node, _)| node.takes_work());
+        let alike =
+            alike.map(|(id, nodes)| (entry(id), nodes)).filter(|(node, _)| node.takes_work() && counts(node));
         let mut free: Vec<(&NodeEntry, Resources, u64)> =
             alike.map(|(node, nodes)| (node, node.free.clone(), nodes)).collect();
         let mut placed = 0;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::id::{GroupId, NodeId};
 use crate::mutation::{self, Mutation};
-use crate::spec::{Hops, ShapeSpec};
+use crate::spec::{Hops, NodeChoice, ShapeSpec};
 
 use super::credit;
 use super::groups::{GroupView, RoleView};
@@ -13,6 +13,7 @@ use super::nodes::Nodes;
 use super::packing::{self, Demand, Room};
 use super::plan::{Bind, Served, Turn, bind};
 use super::queue::Entry;
+use super::scopes::ScopeId;
 use super::shapes::{ShapeId, ShapeKey, Shapes};
 use super::{Scheduler, groups, hops};
 
@@ -73,19 +74,18 @@ impl Scheduler {
         let wishes = group.elastic.is_some().then(|| Sizes::of(group, RoleView::wished));
         let needs = Sizes::of(group, RoleView::needed);
         let wishes = wishes.filter(|wishes| wishes.tasks > needs.tasks && self.has_credit(wishes.tasks));
-        let hops = group.hops;
         let larger = wishes.and_then(|sizes| {
-            let nodes = take_room(&mut self.nodes, &demands(group, &sizes.roles, &self.shapes), hops)?;
+            let nodes = self.take_room_for(id, &sizes)?;
             Some((sizes, nodes))
         });
         let (sizes, nodes) = match larger {
             Some(larger) => larger,
             None => {
                 let has_credit = self.has_credit(needs.tasks);
-                let demands = demands(group, &needs.roles, &self.shapes);
-                let Some(nodes) = take_room(&mut self.nodes, &demands, hops) else { return Served::NoRoom };
+                let Some(nodes) = self.take_room_for(id, &needs) else { return Served::NoRoom };
                 if !has_credit {
-                    give_back(&mut self.nodes, &demands, &nodes);
+                    let group = groups::find(&self.jobs, id).expect("a queued group is there");
+                    give_back(&mut self.nodes, &demands(group, &needs.roles, &self.shapes), &nodes);
                     return Served::NoCredit;
                 }
                 (needs, nodes)
@@ -101,9 +101,9 @@ impl Scheduler {
     pub(super) fn room_for_gang(&mut self, id: GroupId) -> Option<Vec<(u16, NodeId)>> {
         let group = groups::find(&self.jobs, id).expect("a queued group is there");
         let needs = Sizes::of(group, RoleView::needed);
-        let demands = demands(group, &needs.roles, &self.shapes);
-        let nodes = take_room(&mut self.nodes, &demands, group.hops)?;
-        give_back(&mut self.nodes, &demands, &nodes);
+        let nodes = self.take_room_for(id, &needs)?;
+        let group = groups::find(&self.jobs, id).expect("a queued group is there");
+        give_back(&mut self.nodes, &demands(group, &needs.roles, &self.shapes), &nodes);
         let tasks = |(role, tasks): &(usize, u32)| std::iter::repeat_n(*role as u16, *tasks as usize);
         Some(needs.roles.iter().flat_map(tasks).zip(nodes).collect())
     }
@@ -115,6 +115,26 @@ impl Scheduler {
         let nodes = places.iter().map(|(_, node)| *node).collect();
         self.bind_gang(id, &needs, nodes, turn);
         self.starts_with_plan(id);
+    }
+
+    /// Takes room for so much of a group, in one pool if it stays in one, or for none of it.
+    fn take_room_for(&mut self, id: GroupId, sizes: &Sizes) -> Option<Vec<NodeId>> {
+        let decides_pool = self.decides_pool(id);
+        let group = groups::find(&self.jobs, id).expect("a queued group is there");
+        let demands = demands(group, &sizes.roles, &self.shapes);
+        if !decides_pool {
+            return take_room(&mut self.nodes, &demands, group.hops);
+        }
+        let packs = self.settings.placement == NodeChoice::Pack;
+        let shapes: Vec<ShapeId> = sizes.roles.iter().map(|(role, _)| group.roles[*role].shape).collect();
+        let in_order = self.nodes.pools_in_order(&hops::wanted(&demands), packs);
+        in_order.into_iter().find_map(|pool| {
+            let shapes = shapes.iter().map(|shape| self.shapes.in_pool(*shape, &pool, &mut self.nodes));
+            let bound: Vec<(Arc<ShapeSpec>, ScopeId)> = shapes.collect();
+            let there = demands.iter().zip(&bound);
+            let there = there.map(|(demand, (shape, scope))| Demand { scope: *scope, shape, ..*demand });
+            take_room(&mut self.nodes, &there.collect::<Vec<_>>(), group.hops)
+        })
     }
 
     /// Enters the tasks of a gang on the nodes that were taken for them.

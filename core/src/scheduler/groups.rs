@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::collections::{Chain, Paged};
 use crate::id::{GroupId, NodeId};
 use crate::messages::RoleArrival;
-use crate::spec::{Hops, ShapeSpec, Standing, Start};
+use crate::spec::{Hops, ShapeSpec, Standing, Start, Tie};
 use crate::time::Span;
 
 use super::account::RunClock;
@@ -45,6 +45,10 @@ pub(super) struct JobClock {
 pub(super) struct GroupView {
     pub(super) start: Start,
     pub(super) hops: Option<Hops>,
+    /// With whom it stays in one pool.
+    pub(super) tie: Tie,
+    /// The pool in which those run with whom it stays.
+    pub(super) bound: Option<Arc<str>>,
     pub(super) roles: Vec<RoleView>,
     /// Attempts the Scheduler has not heard the end of.
     pub(super) live: Chain,
@@ -136,10 +140,12 @@ impl JobView {
 }
 
 impl GroupView {
-    pub(super) fn new(start: Start, hops: Option<Hops>, roles: Vec<RoleView>) -> GroupView {
+    pub(super) fn new(start: Start, hops: Option<Hops>, tie: Tie, roles: Vec<RoleView>) -> GroupView {
         GroupView {
             start,
             hops,
+            tie,
+            bound: None,
             roles,
             live: Chain::default(),
             live_count: 0,

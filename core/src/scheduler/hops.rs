@@ -33,15 +33,21 @@ struct Party {
     wanted: Resources,
 }
 
+/// What these tasks need in sum.
+pub(super) fn wanted(demands: &[Demand<'_>]) -> Resources {
+    let mut wanted = Resources::new();
+    for demand in demands {
+        for (kind, amount) in demand.shape.request.iter() {
+            let all = amount.saturating_mul(i64::from(demand.tasks));
+            wanted.set(kind, wanted.get(kind).saturating_add(all));
+        }
+    }
+    wanted
+}
+
 fn parties(group: Option<Hops>, demands: &[Demand<'_>]) -> Vec<Party> {
     let party = |hops, range: std::ops::Range<usize>| {
-        let mut wanted = Resources::new();
-        for demand in &demands[range.clone()] {
-            for (kind, amount) in demand.shape.request.iter() {
-                let all = amount.saturating_mul(i64::from(demand.tasks));
-                wanted.set(kind, wanted.get(kind).saturating_add(all));
-            }
-        }
+        let wanted = wanted(&demands[range.clone()]);
         Party { hops, demands: range, wanted }
     };
     let group = group.map(|hops| party(hops, 0..demands.len()));

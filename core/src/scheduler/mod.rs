@@ -48,6 +48,7 @@ mod order;
 mod packing;
 mod pick;
 mod plan;
+mod pools;
 mod preempt;
 mod questions;
 mod queue;
@@ -55,12 +56,14 @@ mod realms;
 mod restand;
 mod row;
 mod scopes;
+mod shape_key;
 mod shapes;
 mod share_news;
 mod shares;
 mod spread;
 mod standings;
 mod sums;
+mod ties;
 mod topology;
 mod victims;
 mod views;
@@ -212,7 +215,11 @@ impl Scheduler {
             Some(view) => {
                 self.mind_access(&view);
                 self.end_earmarks_on(node, turn);
+                let was_divided = self.nodes.pools.is_divided();
                 self.nodes.update(node, view);
+                if !was_divided && self.nodes.pools.is_divided() {
+                    self.bind_all();
+                }
                 self.vacate(node, out);
                 self.relieve(node, out);
                 turn.touch(node);

@@ -12,10 +12,11 @@ use crate::id::{NodeId, Slot};
 use crate::messages::NodeView;
 use crate::resources::{KindId, Resources};
 use crate::settings::FaultySettings;
-use crate::spec::{Company, NodeChoice, ShapeSpec};
+use crate::spec::{Company, NodeChoice, PoolState, ShapeSpec};
 
 use super::faults::Faults;
 use super::live::LiveTable;
+use super::pools::Pools;
 use super::row::Fullness;
 use super::scopes::{EVERYWHERE, ScopeId, Scopes};
 use super::standings::{Alike, Standings};
@@ -46,6 +47,8 @@ pub(super) struct Nodes {
     pub(super) flagged_excluded: bool,
     #[serde(skip)]
     topology: Topology,
+    #[serde(skip)]
+    pub(super) pools: Pools,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -57,6 +60,9 @@ pub(super) struct NodeEntry {
     pub(super) attempts: Chain,
     /// What the last task that was placed here starts from, where it starts from a snapshot.
     pub(super) snapshot: Option<Arc<str>>,
+    /// For as long as somebody looks for a place for whom it is kept, it is not kept.
+    #[serde(skip)]
+    lifted: bool,
 }
 
 fn empty_index() -> FitTree<u64> {
@@ -66,7 +72,26 @@ fn empty_index() -> FitTree<u64> {
 impl NodeEntry {
     /// Whether new work may be put here, room permitting. A deficit of any kind closes the node.
     pub(super) fn takes_work(&self) -> bool {
-        self.view.open && !self.free.has_negative() && !self.company.is_closed()
+        self.view.open
+            && (!self.is_withheld() || self.lifted)
+            && !self.free.has_negative()
+            && !self.company.is_closed()
+    }
+
+    /// Whether its pool takes only more of what is bound to it.
+    pub(super) fn is_cordoned(&self) -> bool {
+        self.view.state.pool == PoolState::Cordoned
+    }
+
+    /// Whether it is kept for some, who look for it apart from all others.
+    pub(super) fn is_withheld(&self) -> bool {
+        self.is_cordoned()
+    }
+
+    /// Whether it takes no new work of this shape, room and rules apart.
+    pub(super) fn keeps_out(&self, shape: &ShapeSpec) -> bool {
+        let is_bound = shape.rules.bound_pool.as_deref() == Some(&*self.view.facts.pool);
+        !self.view.open || (self.is_cordoned() && !is_bound)
     }
 
     /// Whether a task of this shape may be put here now, rules apart.
@@ -88,6 +113,7 @@ impl Nodes {
             broken_down: BTreeSet::new(),
             flagged_excluded: false,
             topology: Topology::default(),
+            pools: Pools::default(),
         }
     }
 
@@ -104,6 +130,7 @@ impl Nodes {
         let broken_down = self.iter().filter(|(_, entry)| entry.view.breakdown.is_some());
         self.broken_down = broken_down.map(|(id, _)| id).collect();
         self.topology = Topology::default();
+        self.pools = Pools::of(&self.entries);
     }
 
     /// The scope of this shape; it is to be released once.
@@ -140,12 +167,16 @@ impl Nodes {
             Some(entry) => {
                 entry.free -= &entry.view.capacity;
                 entry.free += &view.capacity;
+                self.pools.leave(id, entry);
                 entry.view = view;
+                self.pools.enter(id, entry);
             }
             vacant => {
                 let free = view.capacity.clone();
                 let (company, attempts) = (Company::default(), Chain::default());
-                *vacant = Some(NodeEntry { view, free, company, attempts, snapshot: None });
+                let entry = NodeEntry { view, free, company, attempts, snapshot: None, lifted: false };
+                self.pools.enter(id, &entry);
+                *vacant = Some(entry);
             }
         }
         self.enter(id);
@@ -153,6 +184,7 @@ impl Nodes {
         self.scopes.note(id, self.entries.len());
         self.standings.note(id, self.entries.len());
         self.topology.note(id);
+        self.pools.note(id);
     }
 
     /// Drops a node and names the attempts whose placements on it are still on their way.
@@ -166,9 +198,11 @@ impl Nodes {
         self.faults.forget_node(id);
         self.broken_down.remove(&id);
         self.scopes.forget(id, &entry);
+        self.pools.leave(id, &entry);
         self.scopes.note(id, self.entries.len());
         self.standings.note(id, self.entries.len());
         self.topology.note(id);
+        self.pools.note(id);
         live.on_node(entry.attempts).map(|live| live.attempt.slot).collect()
     }
 
@@ -222,6 +256,7 @@ impl Nodes {
             self.scopes.note(id, nodes);
             self.standings.note(id, nodes);
             self.topology.note(id);
+            self.pools.note(id);
             taken += 1;
             if taken == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
@@ -355,6 +390,18 @@ impl Nodes {
         self.capacity.get(usize::from(kind.0)).copied().unwrap_or(0)
     }
 
+    /// Lets these nodes be found, or keeps them again, for whom they are withheld.
+    pub(super) fn lift(&mut self, nodes: &[NodeId], lifted: bool) {
+        for node in nodes.iter().filter(|node| self.get(**node).is_some()).copied().collect::<Vec<_>>() {
+            self.change(node, |entry| entry.lifted = lifted);
+        }
+    }
+
+    /// The pools with room for all of this in sum, in the order in which they are tried.
+    pub(super) fn pools_in_order(&mut self, wanted: &Resources, packs: bool) -> Vec<Arc<str>> {
+        self.pools.in_order(wanted, packs, &self.entries, self.index.width())
+    }
+
     fn change(&mut self, id: NodeId, change: impl FnOnce(&mut NodeEntry)) {
         let entry = self.entries[id.index()].as_mut().expect("the caller has seen the node");
         let was_indexed = entry.takes_work();
@@ -371,6 +418,7 @@ impl Nodes {
         self.scopes.note(id, self.entries.len());
         self.standings.note(id, self.entries.len());
         self.topology.note(id);
+        self.pools.note(id);
     }
 
     fn enter(&mut self, id: NodeId) {

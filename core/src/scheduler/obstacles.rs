@@ -8,7 +8,7 @@ use super::nodes::NodeEntry;
 
 /// Every filter that the node does not pass, in order.
 pub(super) fn failures(shape: &ShapeSpec, node: &NodeEntry) -> Vec<Filter> {
-    let ready = (!node.view.open).then_some(Filter::Ready);
+    let ready = node.keeps_out(shape).then_some(Filter::Ready);
     // A node in deficit takes nothing at all until that is over.
     let room = node.free.has_negative() || !shape.request.fits_in(&node.free);
     let room = room.then_some(Filter::Resources);
@@ -58,6 +58,10 @@ fn detail(filter: &Filter, shape: &ShapeSpec, node: &NodeEntry, kinds: &Kinds) -
         Filter::Exclusive => format!("has {} tasks already", node.company.tasks),
         Filter::Pool => format!("is in pool `{}`", facts.pool),
         Filter::Access => access(shape, facts),
+        Filter::BoundPool => {
+            let pool = shape.rules.bound_pool.as_deref().unwrap_or_default();
+            format!("is not in the pool `{pool}`, where others run with whom it stays")
+        }
         Filter::Node => {
             let wanted = shape.rules.node.as_deref().unwrap_or_default();
             format!("is not the node `{wanted}` that it is for")

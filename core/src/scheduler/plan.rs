@@ -81,6 +81,10 @@ impl Turn {
         self.most.saturating_sub(self.placements.len()) as u32
     }
 
+    pub(super) fn touched(&self) -> &[NodeId] {
+        &self.touched
+    }
+
     pub(super) fn touch(&mut self, node: NodeId) {
         self.touched.push(node);
     }
@@ -137,6 +141,7 @@ impl Scheduler {
         }
         self.look_at_headroom();
         turn.touched.extend(std::mem::take(&mut self.unserved));
+        self.open_bound_shapes(turn);
         self.rounds += 1;
         let mut round = Round::new(self.rounds, turn.now, std::mem::take(&mut turn.touched));
         let starved = loop {
@@ -174,15 +179,19 @@ impl Scheduler {
     fn serve_anywhere(&mut self, shape: ShapeId, most: u32, turn: &mut Turn) -> Served {
         let (_, entry) = self.shapes.head(shape, &self.jobs).expect("an open shape has something waiting");
         let is_gang = matches!(self.shapes.get(shape).key, ShapeKey::Gang(..));
+        let lifted = self.withheld_for(shape);
+        self.nodes.lift(&lifted, true);
         let served = match is_gang {
             false => self.place_role(entry, most, turn),
             true => self.place_gang(entry.group, turn),
         };
+        self.nodes.lift(&lifted, false);
         let place = if served == Served::NoRoom { Place::Parked } else { Place::Open };
         self.shapes.move_to(shape, place, &self.jobs);
         if is_gang && served == Served::All {
             self.shapes.release(shape, &mut self.nodes);
         }
+        self.bind_if_tied(entry.group);
         served
     }
 
@@ -190,6 +199,8 @@ impl Scheduler {
     /// those with room.
     fn place_role(&mut self, entry: Entry, most: u32, turn: &mut Turn) -> Served {
         let (mut placed, mut served) = (0, Served::All);
+        // The first decides where the others may go.
+        let most = if self.decides_pool(entry.group) { 1 } else { most };
         while placed < most {
             match self.place_some(entry, most - placed, turn) {
                 Ok(0) => break,
@@ -283,6 +294,7 @@ impl Scheduler {
         self.count_started(turn.now, entry, 1);
         self.has_grown(turn.now, entry.group);
         self.shapes.settle(shape, &self.jobs);
+        self.bind_if_tied(entry.group);
         Served::All
     }
 
@@ -304,7 +316,14 @@ impl Scheduler {
                 bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number: 1, node }, turn);
             }
             self.count_started(turn.now, entry, tasks);
+            self.bind_if_tied(entry.group);
         }
+    }
+
+    /// Nodes that are kept from others and not from this shape.
+    fn withheld_for(&self, shape: ShapeId) -> Vec<NodeId> {
+        let pool = self.shapes.get(shape).key.bound_pool();
+        pool.map_or(Vec::new(), |pool| self.nodes.pools.cordoned(pool))
     }
 }
 

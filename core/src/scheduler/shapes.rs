@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use crate::collections::{Deadlines, Paged};
 use crate::id::NodeId;
 use crate::resources::Resources;
-use crate::spec::{Hops, ShapeSpec};
+use crate::spec::ShapeSpec;
 use crate::time::{Span, Time};
 
 use super::groups::{self, JobView};
@@ -21,18 +21,12 @@ use super::nodes::{NodeEntry, Nodes};
 use super::order::Order;
 use super::queue::{Queue, Queued};
 use super::scopes::{ScopeId, Scopes};
+pub(super) use super::shape_key::ShapeKey;
+use super::ties::bound_to;
 use super::windows::Window;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(super) struct ShapeId(pub(super) u32);
-
-/// What makes two waiting things identical.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub(super) enum ShapeKey {
-    Task(Arc<ShapeSpec>),
-    /// An atomic group: how many tasks of which shape must find room together, how far apart.
-    Gang(Vec<(Arc<ShapeSpec>, u32)>, Option<Hops>),
-}
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Shape {
@@ -48,6 +42,8 @@ pub(super) struct Shape {
     /// Where its tasks look for nodes, in the order of [`ShapeKey::specs`]. A node matters to this shape
     /// only if it belongs to the realm of one of these and has at least this much room.
     pub(super) scopes: SmallVec<[ScopeId; 1]>,
+    /// The same inside one pool, for atomic groups that stay in one, by pool as they are asked for.
+    in_pools: BTreeMap<Arc<str>, (Arc<ShapeSpec>, ScopeId)>,
     touch: Resources,
     pub(super) window: Option<Window>,
     pub(super) queue: Queue,
@@ -85,31 +81,6 @@ pub(super) struct Shapes {
     parked: Vec<ShapeId>,
 }
 
-impl ShapeKey {
-    /// The distinct tasks that are part of it.
-    fn specs(&self) -> impl Iterator<Item = &Arc<ShapeSpec>> {
-        let (task, gang) = match self {
-            ShapeKey::Task(spec) => (Some(spec), [].as_slice()),
-            ShapeKey::Gang(roles, _) => (None, roles.as_slice()),
-        };
-        // Guests follow their hosts, wherever those find room.
-        let gang = gang.iter().map(|(spec, _)| spec).filter(|spec| spec.guest_of.is_none());
-        task.into_iter().chain(gang)
-    }
-
-    fn touch(&self) -> Resources {
-        match self {
-            ShapeKey::Task(spec) => spec.request.clone(),
-            ShapeKey::Gang(roles, _) => {
-                let hosts = roles.iter().filter(|(spec, _)| spec.guest_of.is_none());
-                let mut requests = hosts.map(|(spec, _)| &spec.request);
-                let first = requests.next().expect("a gang has roles of its own").clone();
-                requests.fold(first, |smallest, request| smallest.componentwise_min(request))
-            }
-        }
-    }
-}
-
 impl Shape {
     pub(super) fn lifetime(&self) -> Option<Span> {
         self.lifetime
@@ -137,6 +108,12 @@ impl Shape {
         match &self.key {
             ShapeKey::Task(spec) => !spec.minds_company() || entry.company.admits(spec),
             ShapeKey::Gang(..) => true,
+        }
+    }
+
+    fn release_pools(&mut self, nodes: &mut Nodes) {
+        for (spec, scope) in std::mem::take(&mut self.in_pools).into_values() {
+            nodes.scopes.release(scope, &spec);
         }
     }
 
@@ -186,7 +163,8 @@ impl Shapes {
 
     /// Lets go of every shape and of the scopes they hold.
     pub(super) fn dissolve(self, nodes: &mut Nodes) {
-        for shape in self.entries.into_iter().flatten() {
+        for mut shape in self.entries.into_iter().flatten() {
+            shape.release_pools(nodes);
             release_scopes(&shape.key, shape.scopes, nodes);
         }
     }
@@ -231,6 +209,7 @@ impl Shapes {
             slot: self.leaves[leaf.index()].admit(id),
             references: 0,
             scopes: intern_scopes(&key, nodes),
+            in_pools: BTreeMap::new(),
             touch: key.touch(),
             key,
             window: None,
@@ -241,6 +220,23 @@ impl Shapes {
         };
         self.entries[id.0 as usize] = Some(shape);
         id
+    }
+
+    /// Tasks of this shape in one pool, and where they look for nodes there.
+    pub(super) fn in_pool(
+        &mut self,
+        id: ShapeId,
+        pool: &Arc<str>,
+        nodes: &mut Nodes,
+    ) -> (Arc<ShapeSpec>, ScopeId) {
+        let shape = self.get_mut(id);
+        let ShapeKey::Task(spec) = &shape.key else { unreachable!("roles have shapes of tasks") };
+        let known = shape.in_pools.entry(Arc::clone(pool)).or_insert_with(|| {
+            let spec = bound_to(spec, Some(pool));
+            let scope = nodes.intern_scope(&spec);
+            (spec, scope)
+        });
+        known.clone()
     }
 
     /// Tasks that wait with this shape.
@@ -269,7 +265,8 @@ impl Shapes {
         // An open window outlives its tasks: what follows soon is still part of the same burst.
         if shape.references == 0 && shape.window.is_none() {
             assert_eq!(shape.place, Place::Idle, "nothing waits with an unused shape");
-            let shape = self.entries[id.0 as usize].take().expect("checked above");
+            let mut shape = self.entries[id.0 as usize].take().expect("checked above");
+            shape.release_pools(nodes);
             self.leaves[shape.leaf.index()].dismiss(shape.slot);
             self.vacant.push(id);
             release_scopes(&shape.key, shape.scopes, nodes);
@@ -283,6 +280,7 @@ impl Shapes {
         for shape in self.entries.iter_mut().flatten() {
             let scopes = intern_scopes(&shape.key, nodes);
             let before = std::mem::replace(&mut shape.scopes, scopes);
+            shape.release_pools(nodes);
             release_scopes(&shape.key, before, nodes);
         }
     }

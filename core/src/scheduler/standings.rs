@@ -50,6 +50,8 @@ struct Standing {
     capacity: Resources,
     free: Resources,
     open: bool,
+    /// It is kept for some.
+    withheld: bool,
     occupied: bool,
     /// Somebody has it for itself.
     closed: bool,
@@ -97,6 +99,7 @@ impl Standing {
             capacity: entry.view.capacity.clone(),
             free: entry.free.clone(),
             open: entry.view.open,
+            withheld: entry.is_withheld(),
             occupied: entry.company.tasks > 0,
             closed: entry.company.is_closed(),
         }

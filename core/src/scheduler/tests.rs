@@ -18,7 +18,7 @@ use crate::messages::{GroupArrival, NodeView, Released, ReturnedTask, RoleArriva
 use crate::outcome::{Outcome, StopCause};
 use crate::resources::KindId;
 use crate::settings::WindowSettings;
-use crate::spec::{Availability, Condition, Liveness, NodeState, ShapeSpec, Start};
+use crate::spec::{Availability, Condition, Liveness, NodeState, PoolState, ShapeSpec, Start, Tie};
 use crate::time::Span;
 
 const SLOT: KindId = KindId(0);
@@ -30,6 +30,7 @@ const PAUSED: NodeState = NodeState {
     availability: Availability::Pause,
     liveness: Liveness::Ready,
     reserved: false,
+    pool: PoolState::Enabled,
 };
 
 /// A Scheduler and everything that its last turn said.
@@ -127,7 +128,8 @@ fn role(request: Resources, tasks: u32) -> RoleArrival {
 
 fn arrival(job: u64, start: Start, roles: Vec<RoleArrival>) -> GroupArrival {
     let (requestor, standing) = Default::default();
-    GroupArrival { group: group(job), start, hops: None, freeze: None, requestor, standing, roles }
+    let (hops, freeze, tie) = (None, None, Tie::None);
+    GroupArrival { group: group(job), start, hops, freeze, tie, requestor, standing, roles }
 }
 
 fn independent(job: u64, roles: Vec<RoleArrival>) -> GroupArrival {

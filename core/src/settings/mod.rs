@@ -14,7 +14,7 @@ mod shares;
 use serde::{Deserialize, Serialize};
 
 use crate::resources::Kinds;
-use crate::spec::NodeChoice;
+use crate::spec::{NodeChoice, PoolDefault};
 use crate::time::Span;
 
 pub use elastic::{ElasticSettings, RawElastic};
@@ -38,6 +38,8 @@ pub struct Settings {
     pub window: WindowSettings,
     /// Which of several nodes with room is taken, where a role does not say.
     pub placement: NodeChoice,
+    /// Who stays in one pool where a job does not say.
+    pub pool: PoolDefault,
     pub limits: Limits,
     pub retention: Retention,
     pub deadlines: DeadlineSettings,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::document::{Cursor, Fault, FaultKind, FaultLog, Faults, Fields, Later, Path, Value};
 use crate::resources::{KINDS_BUILT_IN, KINDS_MAX, Kinds};
-use crate::spec::NodeChoice;
+use crate::spec::{NodeChoice, PoolDefault};
 use crate::time::Span;
 
 use super::bounds::{self, Bounds};
@@ -25,6 +25,8 @@ pub struct RawSettings {
     pub window_adaptive: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<NodeChoice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<PoolDefault>,
     /// Resource kinds besides the built-in ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Vec<String>>,
@@ -78,6 +80,7 @@ impl RawSettings {
             window_cap: read_seconds(fields, "window_cap", bounds::WINDOW_CAP),
             window_adaptive: fields.get("window_adaptive").and_then(|cursor| cursor.flag()),
             placement: fields.get("placement").and_then(|cursor| cursor.one_of(&NodeChoice::NAMES)),
+            pool: fields.get("pool").and_then(|cursor| cursor.one_of(&PoolDefault::NAMES)),
             resources: fields.get("resources").and_then(read_kinds),
             limits: section(fields, "limits", RawLimits::read),
             retention: section(fields, "retention", RawRetention::read),
@@ -101,6 +104,7 @@ impl RawSettings {
         override_with(&mut self.window_cap, &over.window_cap);
         override_with(&mut self.window_adaptive, &over.window_adaptive);
         override_with(&mut self.placement, &over.placement);
+        override_with(&mut self.pool, &over.pool);
         override_with(&mut self.resources, &over.resources);
         self.limits.merge(&over.limits);
         self.retention.merge(&over.retention);
@@ -122,6 +126,7 @@ impl RawSettings {
             kinds,
             window: self.window(&log),
             placement: self.placement.unwrap_or_default(),
+            pool: self.pool.unwrap_or_default(),
             limits: self.limits.validate(&log),
             retention: self.retention.validate(&log),
             deadlines: self.deadlines.validate(&log),
@@ -177,6 +182,7 @@ impl From<&Settings> for RawSettings {
             window_cap: Some(settings.window.cap.as_seconds()),
             window_adaptive: Some(settings.window.adaptive),
             placement: Some(settings.placement),
+            pool: Some(settings.pool),
             resources: Some(declared.map(str::to_owned).collect()),
             limits: RawLimits::from(&settings.limits),
             retention: RawRetention::from(&settings.retention),

@@ -12,13 +12,13 @@ use crate::messages::{
 };
 use crate::node_agent::NodeAgent;
 use crate::settings::Settings;
-use crate::spec::{Availability, Condition, NodePatch};
+use crate::spec::{Availability, Condition, NodePatch, NodeSpec, PoolState};
 
 use super::control::Control;
 use super::links::{Batch, Link, Party};
 use super::standings;
 use super::world::World;
-use super::{doors, workload};
+use super::{doors, pools, workload};
 
 /// One disturbance.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +41,7 @@ pub(super) enum Fault {
     Reserve(NodeId),
     GiveBack(NodeId),
     AskUsage(NodeId),
+    SetPool(PoolState),
     /// Somebody asks why a group waits, or what keeps it from a node.
     Ask(GroupId, Option<NodeId>),
 }
@@ -51,7 +52,7 @@ impl Fault {
             let ids: Vec<NodeId> = world.cluster.nodes().map(|(id, _)| id).collect();
             rng.choice(ids)
         };
-        Some(match rng.u8(0..33) {
+        Some(match rng.u8(0..34) {
             0..=7 => Fault::Submit,
             8 => Fault::AddNode,
             9 => Fault::RemoveNode(pick_node(rng)?),
@@ -71,6 +72,7 @@ impl Fault {
             26 => Fault::GiveBack(pick_node(rng)?),
             27 => Fault::AskUsage(pick_node(rng)?),
             28..=29 => Fault::Reprioritise,
+            32 => Fault::SetPool(pools::state(rng)),
             _ => Fault::ChangeSettings,
         })
     }
@@ -141,6 +143,10 @@ impl Troublemaker {
                 world.tell(Party::Jobs, Batch::Jobs(vec![reprioritise]));
             }
             Fault::Ask(group, node) => self.ask(world, *group, *node),
+            Fault::SetPool(state) => {
+                let (ticket, pool) = (self.ticket(), self.rng.choice(pools::POOLS).expect("not empty"));
+                world.set_pool(ticket, pool, *state);
+            }
             Fault::ChangeSettings => {
                 self.settings += 1;
                 let settings = workload::settings(&mut self.rng, self.settings);
@@ -167,8 +173,17 @@ impl Troublemaker {
     }
 
     pub(super) fn add_node(&mut self, world: &mut World) {
+        let node = self.new_node();
+        self.add(world, node);
+    }
+
+    fn new_node(&mut self) -> NodeSpec {
         self.nodes += 1;
-        let node = Box::new(workload::node(&mut self.rng, self.nodes));
+        workload::node(&mut self.rng, self.nodes)
+    }
+
+    fn add(&mut self, world: &mut World, node: NodeSpec) {
+        let node = Box::new(node);
         let ticket = self.ticket();
         tell_cluster(world, ClusterMessage::AddNode { ticket, node });
     }
@@ -221,7 +236,14 @@ impl Troublemaker {
             world.join(node);
         }
         if world.cluster.nodes().next().is_none() {
-            self.add_node(world);
+            // Like those that are there: for everybody.
+            let mut node = self.new_node();
+            node.facts.access = None;
+            self.add(world, node);
+        }
+        for pool in pools::POOLS {
+            let ticket = self.ticket();
+            world.set_pool(ticket, pool, PoolState::Enabled);
         }
         let nodes: Vec<Node> = world.cluster.nodes().map(|(_, node)| node.clone()).collect();
         for node in nodes {

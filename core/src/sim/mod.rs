@@ -14,6 +14,7 @@ mod links;
 mod nearness;
 mod oracle;
 mod people;
+mod pools;
 mod run;
 mod share_check;
 mod standings;

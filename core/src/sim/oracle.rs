@@ -1,18 +1,19 @@
 //! The slow, plain truth: what must hold between the machines whenever nothing is on its way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cluster_state::Node;
-use crate::id::{Attempt, NodeId};
+use crate::id::{Attempt, GroupId, NodeId};
 use crate::job_state::GroupStatus;
 use crate::machine::{Broken, promise};
 use crate::resources::Resources;
 use crate::scheduler::Startable;
-use crate::spec::{Availability, Company, Condition, GroupSpec, NodeFacts, ShapeSpec, Start};
+use crate::spec::{Availability, Company, Condition, GroupSpec, NodeFacts, PoolState, ShapeSpec, Start};
 
 use super::doors::asked;
 use super::nearness::{Whereabouts, is_near, whereabouts};
+use super::pools::Reach;
 use super::world::World;
 
 impl World {
@@ -25,6 +26,7 @@ impl World {
         self.check_relations()?;
         self.check_listing()?;
         self.check_vacated_nodes()?;
+        self.check_pools()?;
         let overdue = self.runner.overdue_since(self.now);
         promise!(
             4,
@@ -113,15 +115,15 @@ impl World {
         for Startable { group: id, roles, atomic } in self.scheduler.startable() {
             let job = self.jobs.job(id.job()).map_err(|_| Broken::new(4, "a forgotten job waits"))?;
             let spec = &asked(&job.spec, id);
-            let starts = match atomic {
+            let starts = within_reach(&self.reach_of(id), &free).into_iter().any(|free| match atomic {
                 // Trying every way must end: where they are too many the question is left open.
                 true if !can_be_tried(&roles, free.len()) => false,
-                true => gang_fits(spec, &roles, free.clone()),
+                true => gang_fits(spec, &roles, free),
                 false => roles.iter().any(|(role, _)| {
                     let shape = &spec.roles[usize::from(*role)].shape;
                     free.values().any(|room| fits(shape, room))
                 }),
-            };
+            });
             promise!(5, !starts, "{id} waits although it could start: a wake-up was lost");
         }
         Ok(())
@@ -138,17 +140,27 @@ impl World {
                 company.join(&shape);
             }
             free -= &kept;
-            Room { facts: Arc::clone(&node.facts), free, company }
+            let cordoned = node.pool_state == PoolState::Cordoned;
+            Room { facts: Arc::clone(&node.facts), cordoned, free, company }
         };
         nodes.map(|(id, node)| (id, room(id, node))).collect()
     }
 
     /// Whether a group would fit if nothing else ran and every node took work.
-    pub(super) fn could_ever_fit(&self, spec: &GroupSpec, roles: &[(u16, u32)], atomic: bool) -> bool {
+    pub(super) fn could_ever_fit(
+        &self,
+        id: GroupId,
+        spec: &GroupSpec,
+        roles: &[(u16, u32)],
+        atomic: bool,
+    ) -> bool {
         let empty: BTreeMap<NodeId, Room> =
             self.cluster.nodes().map(|(id, node)| (id, empty_room(node))).collect();
         match atomic {
-            true => gang_fits(spec, roles, empty),
+            true => within_reach(&self.reach_of(id), &empty)
+                .into_iter()
+                .any(|rooms| gang_fits(spec, roles, rooms)),
+            // One after the other, each may go to another pool.
             false => roles.iter().all(|(role, _)| {
                 let shape = &spec.roles[usize::from(*role)].shape;
                 empty.values().any(|room| fits(shape, room))
@@ -173,16 +185,35 @@ fn can_be_tried(roles: &[(u16, u32)], nodes: usize) -> bool {
     tasks <= TASKS_MAX && all.is_some_and(|all| all <= WAYS_MAX)
 }
 
+/// The nodes that may be used together: all of them, or those of one pool. Cordoned ones are only for what
+/// runs there already.
+fn within_reach(reach: &Reach, rooms: &BTreeMap<NodeId, Room>) -> Vec<BTreeMap<NodeId, Room>> {
+    let pick = |wanted: &dyn Fn(&Room) -> bool| -> BTreeMap<NodeId, Room> {
+        rooms.iter().filter(|(_, room)| wanted(room)).map(|(id, room)| (*id, room.clone())).collect()
+    };
+    match reach {
+        Reach::Anywhere => vec![pick(&|room| !room.cordoned)],
+        Reach::Bound(pool) => vec![pick(&|room| *room.facts.pool == **pool)],
+        Reach::OnePool => {
+            let pools: BTreeSet<&str> = rooms.values().map(|room| room.facts.pool.as_str()).collect();
+            let pools = pools.into_iter();
+            pools.map(|pool| pick(&|room| !room.cordoned && room.facts.pool == pool)).collect()
+        }
+    }
+}
+
 /// What is known of a node, what is free on it, and who is there.
 #[derive(Clone)]
 struct Room {
     facts: Arc<NodeFacts>,
+    cordoned: bool,
     free: Resources,
     company: Company,
 }
 
 fn empty_room(node: &Node) -> Room {
-    Room { facts: Arc::clone(&node.facts), free: node.capacity.clone(), company: Company::default() }
+    let (facts, free) = (Arc::clone(&node.facts), node.capacity.clone());
+    Room { facts, cordoned: false, free, company: Company::default() }
 }
 
 fn fits(shape: &ShapeSpec, room: &Room) -> bool {

@@ -361,7 +361,7 @@ impl Run<'_> {
         for Startable { group: id, roles, atomic } in self.world.scheduler.startable() {
             let job = self.world.jobs.job(id.job()).expect("a waiting job is kept");
             let spec = &asked(&job.spec, id);
-            if self.world.could_ever_fit(spec, &roles, atomic) {
+            if self.world.could_ever_fit(id, spec, &roles, atomic) {
                 let what = format!("{id} waits on an empty cluster that has room for it");
                 return Err(self.failure(FailureKind::Liveness, what));
             }

@@ -28,6 +28,7 @@ const ALL: &[Mutation] = &[
     Mutation::TrustFlagged,
     Mutation::ForgetFailure,
     Mutation::IgnoreHops,
+    Mutation::IgnorePools,
     Mutation::KeepOldTree,
     Mutation::MissChange,
     Mutation::ForgetWhoAsks,

@@ -19,7 +19,7 @@ use crate::time::Span;
 use super::control;
 use super::elastic;
 use super::executor::{Behaviour, Course};
-use super::{doors, gate, standings};
+use super::{doors, gate, pools, standings};
 
 pub(super) const CPU: KindId = KindId(1);
 pub(super) const MEMORY: KindId = KindId(2);
@@ -57,6 +57,7 @@ pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
         version,
         window,
         placement,
+        pool: pools::default(rng),
         deadlines,
         limits,
         retention,
@@ -89,6 +90,7 @@ pub(super) fn node(rng: &mut Rng, number: u64) -> NodeSpec {
     let mut node = NodeSpec::new(format!("n{number}"), capacity(rng));
     node.facts.labels = labels(rng);
     doors::settle(rng, &mut node);
+    pools::settle(rng, &mut node);
     node.facts.path = if rng.u8(0..6) == 0 { None } else { path(rng, &format!("h{number}")) };
     node
 }
@@ -211,15 +213,16 @@ pub(super) fn job(rng: &mut Rng, number: u64) -> JobSpec {
         let start = if rng.u8(0..3) == 0 { Start::Atomic } else { Start::Independent };
         let mut roles: Vec<RoleSpec> = (0..rng.usize(1..=3)).map(|index| role(rng, index, start)).collect();
         keep_company(rng, start, &mut roles);
-        let name = format!("g{index}");
-        let mut group = GroupSpec { name, start, hops: hops(rng, start), freeze: None, roles };
+        let (name, hops, pool) = (format!("g{index}"), hops(rng, start), pools::rule(rng));
+        let mut group = GroupSpec { name, start, hops, freeze: None, pool, roles };
         if start == Start::Atomic && rng.u8(0..5) < 3 {
             elastic::make(rng, &mut group);
         }
         group
     });
     let groups = groups.collect();
-    let mut job = JobSpec { name: format!("j{number}"), groups, ..JobSpec::default() };
+    let mut job =
+        JobSpec { name: format!("j{number}"), pool: pools::rule(rng), groups, ..JobSpec::default() };
     standings::stand(rng, &mut job);
     control::relate(rng, number, &mut job);
     doors::confine(rng, &mut job);

@@ -8,7 +8,7 @@ use crate::settings::Settings;
 use crate::time::Span;
 
 use super::limits::{check_count, check_hops, check_length};
-use super::{Hops, Invalid, Problem, RoleSpec};
+use super::{Hops, Invalid, PoolRule, Problem, RoleSpec};
 
 /// The unit of admission.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -19,6 +19,8 @@ pub struct GroupSpec {
     pub hops: Option<Hops>,
     /// How long the size of an elastic group rests after it was changed; as the settings say unless given.
     pub freeze: Option<Span>,
+    /// Whether its tasks stay in one pool; as its job and the settings say if it is not said here.
+    pub pool: Option<PoolRule>,
     pub roles: Vec<RoleSpec>,
 }
 

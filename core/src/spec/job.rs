@@ -10,7 +10,7 @@ use crate::resources::Resources;
 use crate::settings::Settings;
 
 use super::limits::{check_count, check_length};
-use super::{GroupSpec, Invalid, Problem, RoleSpec, Standing, Start};
+use super::{GroupSpec, Invalid, PoolRule, Problem, RoleSpec, Standing, Start};
 
 /// A job to be run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -28,6 +28,8 @@ pub struct JobSpec {
     pub basis: Arc<str>,
     /// Which version of the basis; another one replaces the jobs of this.
     pub tag: Arc<str>,
+    /// Whether all of its groups stay in one pool; as the settings say if it is not said here.
+    pub pool: Option<PoolRule>,
     pub groups: Vec<GroupSpec>,
 }
 

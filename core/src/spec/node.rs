@@ -10,7 +10,7 @@ use crate::settings::Settings;
 
 use super::facts::{check_path, note_labels};
 use super::limits::note_amounts;
-use super::{Access, Invalid, NodeFacts, NodePath, Problem};
+use super::{Access, Invalid, NodeFacts, NodePath, PoolState, Problem};
 
 /// A node to be added.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -63,6 +63,8 @@ pub struct NodeState {
     pub liveness: Liveness,
     /// Somebody has it for himself.
     pub reserved: bool,
+    /// What the operators say about its pool.
+    pub pool: PoolState,
 }
 
 impl Condition {
@@ -85,6 +87,7 @@ impl NodeState {
             && self.availability == Availability::Active
             && self.liveness == Liveness::Ready
             && !self.reserved
+            && self.pool != PoolState::Disabled
     }
 
     /// Whether what runs there has to go elsewhere.
@@ -111,7 +114,12 @@ impl NodeState {
             Liveness::Down => Some("is down"),
         };
         let reserved = self.reserved.then_some("is reserved");
-        condition.into_iter().chain(availability).chain(liveness).chain(reserved).collect()
+        let pool = match self.pool {
+            PoolState::Enabled => None,
+            PoolState::Cordoned => Some("is in a cordoned pool"),
+            PoolState::Disabled => Some("is in a disabled pool"),
+        };
+        condition.into_iter().chain(availability).chain(liveness).chain(reserved).chain(pool).collect()
     }
 }
 

@@ -22,6 +22,9 @@ pub struct Rules {
     pub node: Option<String>,
     /// For whom they run. The Scheduler fills it in where some node is not for everybody.
     pub asker: Option<Arc<Asker>>,
+    /// The pool in which others run with whom they stay together. Nobody asks for it: it comes and goes
+    /// with what runs.
+    pub bound_pool: Option<Arc<str>>,
 }
 
 /// An operating system and an architecture; what is not given may be any.
@@ -54,6 +57,8 @@ pub enum Filter {
     Exclusive,
     /// The task is for another node.
     Node,
+    /// Others with whom it stays together run in another pool.
+    BoundPool,
 }
 
 /// More of any one thing than this is refused.
@@ -114,6 +119,7 @@ impl Rules {
             || self.platforms.is_empty() || self.platforms.iter().any(|platform| platform.allows(facts));
         let node = || self.node.as_ref().is_none_or(|node| *node == facts.name);
         let pool = || self.pools.is_empty() || self.pools.contains(&facts.pool);
+        let bound_pool = || self.bound_pool.as_ref().is_none_or(|pool| **pool == *facts.pool);
         let verdicts = [
             (Filter::Plugins, plugins()),
             (Filter::Constraints, constraints()),
@@ -121,6 +127,7 @@ impl Rules {
             (Filter::Pool, pool()),
             (Filter::Access, self.may_use(facts)),
             (Filter::Node, node()),
+            (Filter::BoundPool, bound_pool()),
         ];
         verdicts.into_iter().filter(|(_, holds)| !holds).map(|(filter, _)| filter)
     }
@@ -216,6 +223,7 @@ mod tests {
             node: Some("other".into()),
             pools: vec!["lab".into()],
             asker: None,
+            bound_pool: None,
         };
         let failures: Vec<Filter> = rules.failures(&facts("linux", "amd64")).collect();
         assert_eq!(failures, [Filter::Constraints, Filter::Platform, Filter::Pool, Filter::Node]);

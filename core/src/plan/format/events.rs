@@ -5,13 +5,14 @@ use crate::messages::Cancelled;
 use crate::plan::{Happening, ScenarioEvent, Which};
 use crate::resources::Kinds;
 use crate::settings::{Settings, bounds};
-use crate::spec::NodePatch;
+use crate::spec::{NodePatch, PoolState};
 use crate::time::Time;
 
 use super::names::Names;
 use super::{access, jobs, nodes, reprioritise};
 
-const ACTIONS: [&str; 8] = ["finish", "fail", "node", "submit", "cancel", "abort", "extend", "reprioritise"];
+const ACTIONS: [&str; 9] =
+    ["finish", "fail", "node", "pool", "submit", "cancel", "abort", "extend", "reprioritise"];
 /// Those that name a job.
 const ABOUT_JOBS: [&str; 6] = ["finish", "fail", "cancel", "abort", "extend", "reprioritise"];
 /// What may happen according to the format, but nothing acts on yet.
@@ -117,6 +118,7 @@ fn read_action(
         "abort" => read_abort(cursor),
         "reprioritise" => reprioritise::read(cursor, settings),
         "extend" => read_extend(cursor),
+        "pool" => read_pool(cursor),
         _ => read_cancel(cursor, node_names),
     }
 }
@@ -174,6 +176,15 @@ fn read_extend(cursor: Cursor<'_>) -> Option<Happening> {
         let seconds = fields.required("seconds", "seconds");
         let span = seconds.and_then(|cursor| cursor.span(bounds::RUN.range()));
         Some(Happening::Extend { job: read_job_name(fields)?, span: span? })
+    })?
+}
+
+fn read_pool(cursor: Cursor<'_>) -> Option<Happening> {
+    cursor.table(|fields| {
+        let name = fields.required("name", "the name of a pool").and_then(|name| name.name());
+        let state = fields.required("state", "`enabled`, `cordoned` or `disabled`");
+        let state = state.and_then(|state| state.one_of(&PoolState::NAMES));
+        Some(Happening::Pool { name: name?.to_owned(), state: state? })
     })?
 }
 

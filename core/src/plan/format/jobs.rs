@@ -8,7 +8,7 @@ use crate::plan::ScenarioJob;
 use crate::resources::{Kinds, Resources};
 use crate::settings::{Settings, bounds};
 use crate::spec::{
-    GroupSpec, HOPS_MAX, Hops, HostPort, JobSpec, NodeChoice, OnPreempt, Platform, RoleSpec, Rules,
+    GroupSpec, HOPS_MAX, Hops, HostPort, JobSpec, NodeChoice, OnPreempt, Platform, PoolRule, RoleSpec, Rules,
     ShapeSpec, Standing, Start,
 };
 use crate::time::{SECONDS_MAX, Span, Time};
@@ -66,6 +66,7 @@ pub(super) fn read_job(
         let standing = read_standing(fields);
         let submitted = read_submitted(fields, latest, moment);
         let (groups, pools) = (read_groups(fields, settings), read_pools(fields));
+        let (pool, pools) = pools?;
         let mut spec = JobSpec {
             name: name?.to_owned(),
             requestor,
@@ -75,8 +76,9 @@ pub(super) fn read_job(
             parent: None,
             basis,
             tag,
+            pool,
         };
-        spec.confine(&pools?);
+        spec.confine(&pools);
         for invalid in spec.problems(settings) {
             fields.log().note_invalid(fields.path(), invalid);
         }
@@ -84,13 +86,14 @@ pub(super) fn read_job(
     })?
 }
 
-/// The pools in which the job may run: one name, several, or `any`.
-fn read_pools(fields: &Fields<'_>) -> Option<Vec<String>> {
-    let Some(cursor) = fields.get("pool") else { return Some(Vec::new()) };
+/// The pools in which the job may run: one name, several, `any`, or the `same` for all of it.
+fn read_pools(fields: &Fields<'_>) -> Option<(Option<PoolRule>, Vec<String>)> {
+    let Some(cursor) = fields.get("pool") else { return Some((None, Vec::new())) };
     match cursor.value() {
-        Value::Text(text) if text == "any" => Some(Vec::new()),
-        Value::Text(_) => cursor.name().map(|name| vec![name.to_owned()]),
-        _ => read_each(cursor, |item| item.name().map(str::to_owned)),
+        Value::Text(text) if text == "any" => Some((Some(PoolRule::Any), Vec::new())),
+        Value::Text(text) if text == "same" => Some((Some(PoolRule::Same), Vec::new())),
+        Value::Text(_) => cursor.name().map(|name| (None, vec![name.to_owned()])),
+        _ => read_each(cursor, |item| item.name().map(str::to_owned)).map(|pools| (None, pools)),
     }
 }
 
@@ -169,10 +172,10 @@ fn read_group(cursor: Cursor<'_>, kinds: &Kinds) -> Option<GroupSpec> {
             list.and_then(|roles| read_each(roles, |role| read_role(role, start.unwrap_or_default(), kinds)));
         let hops = read_hops(fields);
         let freeze = read_optional(fields, "freeze", |cursor| cursor.span(bounds::FREEZE.range()));
-        check_pool(fields);
+        let pool = read_pool(fields);
         fields.later(&GROUP_LATER);
-        let (name, hops, freeze) = (name?.to_owned(), hops?, freeze?);
-        let mut group = GroupSpec { name, start: start?, hops, freeze, roles: roles? };
+        let (name, hops, freeze, pool) = (name?.to_owned(), hops?, freeze?, pool?);
+        let mut group = GroupSpec { name, start: start?, hops, freeze, pool, roles: roles? };
         lodge_guests(fields, &list?, &mut group);
         Some(group)
     })?
@@ -216,12 +219,9 @@ fn read_hops(fields: &Fields<'_>) -> Option<Option<Hops>> {
     hops.map(Some)
 }
 
-/// One pool for the whole group is a known wish; anything else is a mistake.
-fn check_pool(fields: &Fields<'_>) {
-    let Some(pool) = fields.get("pool") else { return };
-    if pool.one_of(&[("any", false), ("same", true)]) == Some(true) {
-        pool.fault(FaultKind::NotSupportedYet, "\"any\"");
-    }
+/// Whether everything stays in one pool, if it is said.
+fn read_pool(fields: &Fields<'_>) -> Option<Option<PoolRule>> {
+    fields.get("pool").map_or(Some(None), |pool| pool.one_of(&PoolRule::NAMES).map(Some))
 }
 
 fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec> {

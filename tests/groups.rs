@@ -1,0 +1,95 @@
+//! Groups that start as a whole and groups that stay in one pool, through dry runs.
+//!
+//! Each file in `tests/groups/` is a list of cases: a goal, a dry-run file, and what must come of it.
+//! `assigned` names for each job the nodes that its tasks were given, in order; `order` the jobs in the order
+//! in which they started; `waiting` for each job with waiting tasks words that the explanation must have.
+//! What was not taken is listed in `tests/groups/NOT_TAKEN.md`.
+
+use std::collections::BTreeMap;
+
+use plimsoll::core::plan;
+use plimsoll::{Format, scenario};
+use serde_json::Value;
+
+fn report(scenario: &Value) -> Value {
+    let scenario = scenario::from_text(&scenario.to_string(), Format::Json)
+        .unwrap_or_else(|error| panic!("{error}: {scenario}"));
+    let report = plan::run(&scenario).unwrap_or_else(|error| panic!("{error}"));
+    serde_json::to_value(report).expect("a report can be written")
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().expect("a text").to_owned()
+}
+
+fn decisions<'a>(report: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value> {
+    let decisions = report["decisions"].as_array().expect("a list");
+    decisions.iter().filter(move |decision| decision["kind"] == kind)
+}
+
+fn check(case: &Value) {
+    let goal = text(&case["goal"]);
+    let report = report(&case["file"]);
+    let expect = case["expect"].as_object().unwrap_or_else(|| panic!("{goal}: nothing is expected"));
+    for (what, expected) in expect {
+        match what.as_str() {
+            "assigned" => {
+                let mut assigned: BTreeMap<String, Vec<String>> = BTreeMap::new();
+                for decision in decisions(&report, "assign") {
+                    assigned.entry(text(&decision["job"])).or_default().push(text(&decision["node"]));
+                }
+                assigned.values_mut().for_each(|nodes| nodes.sort());
+                assert_eq!(serde_json::to_value(assigned).expect("plain"), *expected, "{goal}: {report:#}");
+            }
+            "order" => {
+                let mut order: Vec<String> = Vec::new();
+                for decision in decisions(&report, "assign") {
+                    if order.last() != Some(&text(&decision["job"])) {
+                        order.push(text(&decision["job"]));
+                    }
+                }
+                assert_eq!(serde_json::to_value(order).expect("plain"), *expected, "{goal}: {report:#}");
+            }
+            "at" => {
+                for (job, at) in expected.as_object().expect("a table") {
+                    let start = decisions(&report, "assign").find(|decision| decision["job"] == **job);
+                    let start = start.unwrap_or_else(|| panic!("{goal}: {job} never starts: {report:#}"));
+                    assert_eq!(start["at"], *at, "{goal}: {job}: {report:#}");
+                }
+            }
+            "claims" => {
+                let claims: Vec<String> =
+                    decisions(&report, "claim").map(|decision| text(&decision["job"])).collect();
+                assert_eq!(serde_json::to_value(claims).expect("plain"), *expected, "{goal}: {report:#}");
+            }
+            "waiting" => check_waiting(&goal, &report, expected),
+            unknown => panic!("{goal}: `{unknown}` is not known"),
+        }
+    }
+}
+
+fn check_waiting(goal: &str, report: &Value, expected: &Value) {
+    let waiting = report["waiting"].as_array().expect("a list");
+    let expected = expected.as_object().expect("a table");
+    let jobs: Vec<&Value> = waiting.iter().map(|group| &group["job"]).collect();
+    assert_eq!(jobs.len(), expected.len(), "{goal}: {jobs:?} wait");
+    for (job, words) in expected {
+        let group = waiting.iter().find(|group| group["job"] == **job);
+        let sentence = text(&group.unwrap_or_else(|| panic!("{goal}: {job} does not wait"))["sentence"]);
+        for word in words.as_array().expect("a list") {
+            assert!(sentence.contains(&text(word)), "{goal}: {word} is not in {sentence:?}");
+        }
+    }
+}
+
+fn check_all(cases: &str, least: usize) {
+    let cases: Vec<Value> = serde_json::from_str(cases).expect("the file can be read");
+    assert!(cases.len() >= least, "the cases are there");
+    cases.iter().for_each(check);
+}
+
+/// Goal: what stays together runs in one pool, and pools take work as the operators say.
+#[test]
+fn groups_and_jobs_stay_in_one_pool() {
+    check_all(include_str!("groups/pools.json"), 12);
+}
