@@ -69,7 +69,7 @@ pub use plimsoll_core::messages::{AttemptRecord, StateTime, TaskHistory, UsageAn
 pub use plimsoll_core::outcome::{FailureCause, Outcome};
 pub use plimsoll_core::share_report::{ShareName, ShareStatus};
 pub use plimsoll_core::spec::{
-    Access, CommandSpec, Hops, OnPreempt, OutputTo, PoolRule, PoolState, Retries, RetryOn,
+    Access, CommandSpec, Hops, OnPreempt, OnUnsatisfiable, OutputTo, PoolRule, PoolState, Retries, RetryOn,
 };
 #[cfg(target_os = "linux")]
 pub use process::{Output, OutputBook, ProcessExecutor};

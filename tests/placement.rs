@@ -9,7 +9,9 @@
 //!   itself, and how many it rules out `first`, both without those that rule out none; and what the
 //!   sentence must contain.
 //!
-//! A job that waits without being expected to is a difference too.
+//! - `failed`: for a job, what the sentence must contain with which a group of it was given up.
+//!
+//! A job that waits or fails without being expected to is a difference too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -108,7 +110,11 @@ fn spread(service: &str, scenario: &Value, report: &Value) -> Result<Value, Stri
     }
     for decision in list(&report["decisions"]) {
         if members.contains(text(&decision["job"])) {
-            add(&decision["node"], if decision["kind"] == "assign" { 1 } else { -1 });
+            match text(&decision["kind"]) {
+                "assign" => add(&decision["node"], 1),
+                "stop" => add(&decision["node"], -1),
+                _ => {}
+            }
         }
     }
     let mut counts: Vec<i64> = counts.into_values().collect();
@@ -150,6 +156,16 @@ fn waiting_differences(job: &str, expected: &Value, report: &Value) -> Vec<Strin
     entries(expected).filter_map(compare).collect()
 }
 
+/// Where a group that was given up differs from what is expected of it.
+fn failed_difference(job: &str, expected: &Value, report: &Value) -> Option<String> {
+    let mut failed = list(&report["decisions"]).iter().filter(|decision| decision["kind"] == "fail");
+    let Some(decision) = failed.find(|decision| decision["job"] == job) else {
+        return Some(format!("failed {job}: expected {expected}, but nothing of it failed"));
+    };
+    let is_there = expected.as_str().is_some_and(|part| text(&decision["why"]).contains(part));
+    (!is_there).then(|| format!("failed {job}: expected {expected}, found {}", decision["why"]))
+}
+
 /// Every difference between what is expected and what the dry run gives, one line for each.
 fn differences(scenario: &Value, expect: &Value) -> Vec<String> {
     let report = match report(scenario) {
@@ -161,7 +177,7 @@ fn differences(scenario: &Value, expect: &Value) -> Vec<String> {
     for (what, expected) in entries(expect) {
         for (name, expected) in entries(expected) {
             match what.as_str() {
-                "placed" | "waiting" if !known(name) => {
+                "placed" | "waiting" | "failed" if !known(name) => {
                     differences.push(format!("{what} {name}: there is no such job"));
                 }
                 "placed" => {
@@ -175,6 +191,7 @@ fn differences(scenario: &Value, expect: &Value) -> Vec<String> {
                     Ok(found) => difference(&format!("spread {name}"), expected, &found),
                     Err(error) => Some(format!("spread {name}: {error}")),
                 }),
+                "failed" => differences.extend(failed_difference(name, expected, &report)),
                 "waiting" => differences.extend(waiting_differences(name, expected, &report)),
                 _ => differences.push(format!("{what}: nothing of this name can be expected")),
             }
@@ -185,6 +202,11 @@ fn differences(scenario: &Value, expect: &Value) -> Vec<String> {
         .filter(|group| entries(&expect["waiting"]).all(|(job, _)| group["job"] != job.as_str()));
     differences
         .extend(unexpected.map(|group| format!("waiting {}: {}", text(&group["job"]), group["sentence"])));
+    let failed = list(&report["decisions"]).iter().filter(|decision| decision["kind"] == "fail");
+    let unexpected =
+        failed.filter(|decision| entries(&expect["failed"]).all(|(job, _)| decision["job"] != job.as_str()));
+    differences
+        .extend(unexpected.map(|decision| format!("failed {}: {}", text(&decision["job"]), decision["why"])));
     differences
 }
 

@@ -10,7 +10,6 @@ use plimsoll::core::quantity::Unit;
 use plimsoll::core::resources::{KindId, Resources};
 use plimsoll::core::spec::{
     Availability, Filter, GroupSpec, HostPort, JobSpec, NodeChoice, NodeSpec, RoleSpec, Rules, ShapeSpec,
-    Start,
 };
 use plimsoll::core::time::Time;
 use proptest::prelude::*;
@@ -43,14 +42,7 @@ fn node(number: usize, sketch: &NodeSketch) -> NodeSpec {
 
 fn job(name: &str, shape: ShapeSpec, tasks: u32) -> ScenarioJob {
     let role = RoleSpec { shape: Arc::new(shape), ..RoleSpec::new("r", 0, tasks, Resources::new()) };
-    let group = GroupSpec {
-        name: "g".into(),
-        start: Start::Independent,
-        hops: None,
-        freeze: None,
-        pool: None,
-        roles: vec![role],
-    };
+    let group = GroupSpec { name: "g".into(), roles: vec![role], ..GroupSpec::default() };
     let spec = JobSpec { name: name.into(), groups: vec![group], ..JobSpec::default() };
     ScenarioJob { spec, submitted: Time::ZERO, parent: None }
 }

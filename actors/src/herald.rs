@@ -95,6 +95,12 @@ impl Handler<HostBatch> for Herald {
                     self.board.note_shares(&news);
                     shares_changed = true;
                 }
+                HostMessage::Unsatisfiable { group, at, explanation } => {
+                    self.board.note_abort(group.job(), &explanation.sentence().into());
+                    if keep_events {
+                        events.push(Event::Unsatisfiable { group, at, explanation });
+                    }
+                }
                 HostMessage::Job(event) => {
                     self.board.note_job(&event);
                     if keep_events {

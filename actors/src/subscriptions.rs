@@ -4,7 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use plimsoll_core::explanation::Explanation;
+use plimsoll_core::id::GroupId;
 use plimsoll_core::messages::{JobEvent, NodeEvent};
+use plimsoll_core::time::Time;
 use tokio::sync::mpsc;
 
 /// Something that happened.
@@ -13,6 +16,12 @@ use tokio::sync::mpsc;
 pub enum Event {
     Job(JobEvent),
     Node(NodeEvent),
+    /// A group can never fit and is ended for that, as it was to be.
+    Unsatisfiable {
+        group: GroupId,
+        at: Time,
+        explanation: Arc<Explanation>,
+    },
 }
 
 /// Events in order. `missed` were lost before the first of them because the reader was too slow.

@@ -13,7 +13,7 @@ use plimsoll_core::messages::{
 use plimsoll_core::outcome::Exit;
 use plimsoll_core::resources::Resources;
 use plimsoll_core::settings::Settings;
-use plimsoll_core::spec::{NodeChoice, ShapeSpec, Standing, Start, Tie};
+use plimsoll_core::spec::{NodeChoice, OnUnsatisfiable, ShapeSpec, Standing, Start, Tie};
 use plimsoll_core::time::{Span, Time};
 
 use crate::baseline::Baseline;
@@ -99,6 +99,7 @@ impl Run {
             hops: None,
             freeze: None,
             tie: Tie::None,
+            on_unsatisfiable: OnUnsatisfiable::Wait,
             requestor: Arc::default(),
             standing: Standing::default(),
             roles: vec![role],

@@ -52,7 +52,7 @@ pub enum Reason {
     Limited(LimitReason),
     /// No node has room now.
     NoRoom(NoRoom),
-    /// No node could take it even if it were empty and took work.
+    /// The nodes could not take it even if all of them were empty and took work.
     NeverFits(NoRoom),
 }
 
@@ -222,6 +222,9 @@ impl fmt::Display for Explanation {
             Reason::NextTurn => write!(f, "{tasks}: a place is looked for in the next turn"),
             Reason::Limited(limit) => write!(f, "{tasks}: {limit}"),
             Reason::NoRoom(room) => write!(f, "{tasks}: no node has room now ({room})"),
+            Reason::NeverFits(room) if room.possible > 0 => {
+                write!(f, "{tasks}: they would not find room even if all nodes were empty ({room})")
+            }
             Reason::NeverFits(room) => {
                 write!(f, "{tasks}: no node could take it even if empty ({room})")
             }

@@ -56,6 +56,10 @@ pub enum Mutation {
     ForgetWhoAsks,
     /// The Scheduler leaves a job where it stood.
     KeepOldStanding,
+    /// The Scheduler does not look again at a group whose nodes have changed.
+    TrustOldProspect,
+    /// The Scheduler gives a group up for which the nodes would be enough.
+    GiveUpEarly,
     /// JobState does not queue a lost task again.
     LoseReturnedTask,
     /// JobState leaves auxiliary tasks running when everything their group is for is done.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_core::settings::Settings;
-use plimsoll_core::spec::{self, Hops, Invalid, PoolRule, Start};
+use plimsoll_core::spec::{self, Hops, Invalid, OnUnsatisfiable, PoolRule, Start};
 
 use super::RoleSpec;
 use super::amount::optional_span;
@@ -22,6 +22,8 @@ pub struct GroupSpec {
     pub freeze: Option<Duration>,
     /// Whether its tasks stay in one pool; as its job and the settings say if it is not said here.
     pub pool_rule: Option<PoolRule>,
+    /// What becomes of it if it can never fit; as the settings say if it is not said here.
+    pub on_unsatisfiable: Option<OnUnsatisfiable>,
     /// At least one.
     pub roles: Vec<RoleSpec>,
 }
@@ -60,6 +62,13 @@ impl GroupSpec {
         self
     }
 
+    /// Says what becomes of the group if it can never fit on the nodes that are there.
+    #[must_use]
+    pub fn on_unsatisfiable(mut self, what: OnUnsatisfiable) -> GroupSpec {
+        self.on_unsatisfiable = Some(what);
+        self
+    }
+
     /// Adds a role.
     #[must_use]
     pub fn role(mut self, role: RoleSpec) -> GroupSpec {
@@ -75,7 +84,8 @@ impl GroupSpec {
         let roles = roles.collect::<Result<_, _>>()?;
         let freeze = optional_span(field, "freeze", self.freeze)?;
         let (name, hops, pool) = (self.name.clone(), self.hops, self.pool_rule);
-        let mut group = spec::GroupSpec { name, start, hops, freeze, pool, roles };
+        let on_unsatisfiable = self.on_unsatisfiable;
+        let mut group = spec::GroupSpec { name, start, hops, freeze, pool, on_unsatisfiable, roles };
         for (index, role) in self.roles.iter().enumerate() {
             if let Some(host) = &role.guest_of {
                 group.lodge(index, host, &format!("{field}.roles[{index}].guest_of"))?;

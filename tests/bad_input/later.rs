@@ -12,18 +12,14 @@ const NODE: [&str; 1] = ["reserved"];
 /// What cannot be changed yet while a node is there.
 const CHANGE: [&str; 4] = ["os", "arch", "plugins", "engine_labels"];
 
-const GROUP: [&str; 1] = ["on_unsatisfiable"];
-
 const EVENTS: [&str; 3] = ["idle", "resize", "settings"];
 
 /// Every place at which a field of later may stand, as a pointer and as the path that faults name.
 fn places() -> Vec<(String, String)> {
-    let levels: [(&str, &str, &[&str]); 6] = [
+    let levels: [(&str, &str, &[&str]); 4] = [
         ("/nodes/0", "nodes[0]", &NODE),
         ("/events/1/node", "events[1].node", &NODE),
         ("/events/1/node", "events[1].node", &CHANGE),
-        ("/jobs/0/groups/0", "jobs[0].groups[0]", &GROUP),
-        ("/events/0/submit/groups/0", "events[0].submit.groups[0]", &GROUP),
         ("/settings", "settings", &SETTINGS_OF_LATER),
     ];
     let expand = |(pointer, path, fields): (&str, &str, &[&str])| -> Vec<(String, String)> {

@@ -75,8 +75,13 @@ fn hops_that_cannot_be() {
 fn hops_of_a_service() {
     let job = |start, hops| {
         let role = RoleSpec::new("r", u32::from(start == Start::Atomic), 1, Default::default());
-        let (hops, roles) = (Some(hops), vec![role]);
-        let group = GroupSpec { name: "g".into(), start, hops, freeze: None, pool: None, roles };
+        let group = GroupSpec {
+            name: "g".into(),
+            start,
+            hops: Some(hops),
+            roles: vec![role],
+            ..GroupSpec::default()
+        };
         JobSpec { name: "j".into(), groups: vec![group], ..JobSpec::default() }
     };
     let problem = |job: JobSpec| {

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::explanation::Explanation;
 use crate::id::{GroupId, JobId, TaskId, Ticket};
 use crate::messages::{Answer, Cancelled, HostMessage, Outbox};
 use crate::outcome::{StopCause, TaskState};
 use crate::spec::Start;
+use crate::time::Time;
 
 use super::{GroupStatus, Job, JobState};
 
@@ -96,6 +98,24 @@ impl JobState {
             self.delays.remove(&(at, TaskId { group: id, role, index }));
         }
         true
+    }
+
+    /// The group can never fit: what has not ended of it is aborted, and the reason kept. What is finished
+    /// or being ended by then does not care.
+    pub(super) fn unsatisfiable(
+        &mut self,
+        now: Time,
+        group: GroupId,
+        explanation: Arc<Explanation>,
+        out: &mut Outbox,
+    ) {
+        let is_kept = self.job(group.job()).is_ok();
+        if !is_kept || !self.withdraw_group(group, StopCause::Abort, out) {
+            return;
+        }
+        let job = self.jobs.get_mut(group.job().0).expect("one of its groups is ended");
+        job.aborted.get_or_insert_with(|| explanation.sentence().into());
+        out.host.push(HostMessage::Unsatisfiable { group, at: now, explanation });
     }
 
     /// The group holds the claim of a pool from now on, or none any more. The Scheduler says so whenever

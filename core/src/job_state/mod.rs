@@ -190,6 +190,7 @@ impl JobState {
                 hops: group.hops,
                 freeze: group.freeze,
                 tie: tie(&spec, group, self.settings.pool),
+                on_unsatisfiable: group.on_unsatisfiable.unwrap_or(self.settings.on_unsatisfiable),
                 requestor: Arc::clone(&spec.requestor),
                 standing: spec.standing.clone(),
                 roles,
@@ -317,6 +318,9 @@ impl JobState {
             JobMessage::Assigned { group, pool } => self.assigned(group, Some(pool), out),
             JobMessage::Unassigned { group } => self.assigned(group, None, out),
             JobMessage::History { ticket, task } => self.tell_history(ticket, task, out),
+            JobMessage::Unsatisfiable { group, explanation } => {
+                self.unsatisfiable(now, group, explanation, out)
+            }
             JobMessage::Settings(settings) => self.settings = settings,
             JobMessage::Committed(list) => list.into_iter().for_each(|one| self.committed(now, one, out)),
             JobMessage::Progress(list) => {

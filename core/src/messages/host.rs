@@ -44,6 +44,12 @@ pub enum HostMessage {
         job: JobId,
         spec: Arc<JobSpec>,
     },
+    /// A group can never fit and is ended for that, as it was to be.
+    Unsatisfiable {
+        group: GroupId,
+        at: Time,
+        explanation: Arc<Explanation>,
+    },
     Job(JobEvent),
     Node(NodeEvent),
     /// Shares that changed in a turn of the Scheduler.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::explanation::Explanation;
 use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::Phase;
 use crate::settings::Settings;
@@ -77,6 +78,11 @@ pub enum JobMessage {
     Progress(Vec<(Attempt, Phase)>),
     /// From ClusterState: these attempts have ended and hold nothing any more.
     Released(Vec<Released>),
+    /// From the Scheduler: this group can never fit, and is to be ended for that.
+    Unsatisfiable {
+        group: GroupId,
+        explanation: Arc<Explanation>,
+    },
     /// From ClusterState: nothing of these cancelled groups is live any more.
     Withdrawn(Vec<GroupId>),
     /// From ClusterState: everything that was planned for these elastic groups before they were broken or

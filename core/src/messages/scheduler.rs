@@ -10,7 +10,7 @@ use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::{Outcome, StopCause};
 use crate::resources::Resources;
 use crate::settings::Settings;
-use crate::spec::{Hops, NodeFacts, NodeState, ShapeSpec, Standing, Start, Tie};
+use crate::spec::{Hops, NodeFacts, NodeState, OnUnsatisfiable, ShapeSpec, Standing, Start, Tie};
 use crate::time::{Span, Time};
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -132,6 +132,8 @@ pub struct GroupArrival {
     pub freeze: Option<Span>,
     /// With whom its tasks stay in one pool.
     pub tie: Tie,
+    /// What becomes of it if it can never fit.
+    pub on_unsatisfiable: OnUnsatisfiable,
     pub requestor: Arc<str>,
     pub standing: Standing,
     pub roles: Vec<RoleArrival>,

@@ -37,12 +37,15 @@ pub struct Decision {
 pub enum DecisionKind {
     Assign,
     Stop,
+    /// A group that can never fit is ended.
+    Fail,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Summary {
     pub assigned: u64,
     pub stopped: u64,
+    pub failed: u64,
     pub assigned_by_class: BTreeMap<String, u64>,
     pub stopped_by_class: BTreeMap<String, u64>,
     pub assigned_by_queue: BTreeMap<String, u64>,
@@ -77,6 +80,7 @@ impl PlanReport {
                 count(&mut summary.assigned_by_class, decision.class.as_ref());
                 count(&mut summary.assigned_by_queue, decision.queue.as_ref());
             }
+            DecisionKind::Fail => summary.failed += 1,
             DecisionKind::Stop => {
                 summary.stopped += 1;
                 count(&mut summary.stopped_by_class, decision.class.as_ref());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::explanation::Explanation;
 use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::machine::{Broken, Machine};
 use crate::messages::{
@@ -177,6 +178,7 @@ impl<'a> DryRun<'a> {
                 HostMessage::Reply { answer: Answer::Refused(refusal), .. } => return Err(refusal.into()),
                 HostMessage::Job(event) => self.record(event),
                 HostMessage::Respecified { job, spec } => self.jobs[job.0 as usize - 1] = spec,
+                HostMessage::Unsatisfiable { group, at, explanation } => self.fail(group, at, &explanation),
                 _ => {}
             }
         }
@@ -419,6 +421,24 @@ impl<'a> DryRun<'a> {
             class: shares.class_of(&spec.requestor, &spec.standing.queue).map(str::to_owned),
             queue: (!spec.standing.queue.is_empty()).then(|| spec.standing.queue.to_string()),
             why,
+        });
+    }
+
+    /// A group that can never fit is one decision, whatever it is made of.
+    fn fail(&mut self, id: GroupId, at: Time, explanation: &Explanation) {
+        let spec = &self.jobs[id.job().0 as usize - 1];
+        let shares = &self.scenario.settings.shares;
+        self.report.record(Decision {
+            at: at.as_seconds(),
+            kind: DecisionKind::Fail,
+            job: spec.name.clone(),
+            group: spec.groups[id.index()].name.clone(),
+            role: String::new(),
+            task: 0,
+            node: String::new(),
+            class: shares.class_of(&spec.requestor, &spec.standing.queue).map(str::to_owned),
+            queue: (!spec.standing.queue.is_empty()).then(|| spec.standing.queue.to_string()),
+            why: explanation.sentence(),
         });
     }
 

@@ -8,7 +8,7 @@ use crate::messages::{
 };
 use crate::mutation::{self, Mutation};
 use crate::outcome::StopCause;
-use crate::spec::Start;
+use crate::spec::{OnUnsatisfiable, Start};
 use crate::time::{Span, Time};
 
 use super::elastic::{ElasticGroup, ElasticRole};
@@ -52,6 +52,7 @@ impl Scheduler {
         let job = self.jobs.get_mut(id.job().0).expect("the job was entered");
         let mut group = GroupView::new(arrival.start, arrival.hops, arrival.tie, roles);
         group.elastic = elastic;
+        group.fails_if_unable = arrival.on_unsatisfiable == OnUnsatisfiable::Fail;
         group.runs_already();
         job.insert(id.index(), group);
         self.join_the_others(id);
@@ -64,6 +65,8 @@ impl Scheduler {
         if group.waiting() == 0 || group.withdrawn {
             return;
         }
+        self.doubt(id);
+        let group = groups::find(&self.jobs, id).expect("just seen");
         match group.start {
             Start::Atomic if group.elastic.is_some() => {
                 self.mend(now, id);
@@ -113,6 +116,9 @@ impl Scheduler {
     /// behind every commit that is on its way.
     pub(super) fn withdraw(&mut self, id: GroupId, cause: StopCause, out: &mut Outbox) {
         let Some(group) = groups::find_mut(&mut self.jobs, id) else { return };
+        if group.fails_if_unable {
+            self.prospects.forget(id);
+        }
         (group.withdrawn, group.returning) = (true, 0);
         let attempts: Vec<Attempt> = self.live.of_group(group.live).map(|live| live.attempt).collect();
         let nothing_waits = group.waiting() == 0;
@@ -225,6 +231,9 @@ impl Scheduler {
         self.forget_elastic(id);
         let job = self.jobs.get_mut(id.job().0).expect("the group is there");
         let group = job.groups[id.index()].take().expect("the group is there");
+        if group.fails_if_unable {
+            self.prospects.forget(id);
+        }
         if job.groups.iter().all(Option::is_none) {
             self.jobs.remove(id.job().0);
         }

@@ -140,6 +140,7 @@ impl Scheduler {
         }
         self.serve_starved(turn);
         for id in groups {
+            self.doubt(id);
             for shape in self.requeue_at_once(id) {
                 self.shapes.move_to(shape, Place::Open, &self.jobs);
             }

@@ -11,6 +11,7 @@ use super::groups::{GroupView, RoleView};
 use super::nodes::NodeEntry;
 use super::obstacles::on_node;
 use super::packing::without_copies;
+use super::prospects::Prospect;
 
 impl Scheduler {
     /// Gets ready for questions: those that follow, until something changes, look at each way in which
@@ -70,7 +71,7 @@ impl Scheduler {
         Some(self.explanation(task.group, waiting, self.reason(task.group, group, roles)))
     }
 
-    fn explanation(&self, id: GroupId, waiting: u64, reason: Reason) -> Explanation {
+    pub(super) fn explanation(&self, id: GroupId, waiting: u64, reason: Reason) -> Explanation {
         let waits = reason != Reason::NotWaiting;
         let ahead = if waits { self.tasks_ahead_of(id) } else { 0 };
         let group = self.group(id).filter(|_| waits);
@@ -99,6 +100,19 @@ impl Scheduler {
         if self.has_more_to_plan() {
             return Reason::NextTurn;
         }
+        let is_unable = group.start == Start::Atomic && self.prospect(group) == Prospect::Never;
+        self.reason_of_nodes(id, group, roles, is_unable)
+    }
+
+    /// How the nodes stand for these roles of the group, of which something waits.
+    pub(super) fn reason_of_nodes(
+        &self,
+        id: GroupId,
+        group: &GroupView,
+        roles: &[RoleView],
+        is_unable: bool,
+    ) -> Reason {
+        let waiting_roles = || roles.iter().filter(|role| role.wants_room());
         // The hardest role speaks for the group: the one for which the fewest nodes would do.
         let mut reasons: Vec<NoRoom> = waiting_roles().map(|role| self.no_room(&role.spec)).collect();
         reasons.sort_by_key(|room| room.possible);
@@ -110,11 +124,12 @@ impl Scheduler {
             room.nearest = None;
             room.within = self.within_hops(group);
         }
-        if room.possible == 0 {
+        if room.possible == 0 || is_unable {
             return Reason::NeverFits(room);
         }
+        let shape = group.gang.or_else(|| waiting_roles().next().map(|role| role.shape));
         let limited = |role: &RoleView| self.shapes.is_limited(group.gang.unwrap_or(role.shape));
-        match waiting_roles().all(limited).then(|| self.explain_limit(shape, self.now)) {
+        match waiting_roles().all(limited).then(|| self.explain_limit(shape?, self.now)) {
             Some(Some(limit)) => Reason::Limited(limit),
             // It was released by time alone: its deadline has come, or comes at once.
             Some(None) => Reason::NextTurn,

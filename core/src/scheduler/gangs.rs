@@ -47,6 +47,7 @@ impl Scheduler {
         let leaf = self.place_of(id.job());
         let shape = self.shapes.intern(leaf, ShapeKey::Gang(key, group.hops), &mut self.nodes);
         self.group_mut(id).expect("the caller has seen the group").gang = Some(shape);
+        self.doubt(id);
         self.shapes.get_mut(shape).references += 1;
         self.add_waiting(shape, queued, tasks);
         self.shapes.settle(shape, &self.jobs);

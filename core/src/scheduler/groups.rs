@@ -49,6 +49,8 @@ pub(super) struct GroupView {
     pub(super) tie: Tie,
     /// The pool in which those run with whom it stays.
     pub(super) bound: Option<Arc<str>>,
+    /// It is to be ended when it can never fit, and that was not said yet.
+    pub(super) fails_if_unable: bool,
     pub(super) roles: Vec<RoleView>,
     /// Attempts the Scheduler has not heard the end of.
     pub(super) live: Chain,
@@ -146,6 +148,7 @@ impl GroupView {
             hops,
             tie,
             bound: None,
+            fails_if_unable: false,
             roles,
             live: Chain::default(),
             live_count: 0,

@@ -305,6 +305,7 @@ impl Scheduler {
             if self.group(group).is_none() {
                 continue;
             }
+            self.doubt(group);
             let is_gang = self.group_mut(group).expect("just seen").gang.take().is_some();
             for role in 0..self.group(group).map_or(0, |group| group.roles.len()) {
                 self.place_role_anew(now, Entry { group, role: role as u16 });

@@ -9,15 +9,16 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::id::NodeId;
 
 /// The matching gives up after so many looks at a candidate.
-const LOOKS_MAX: u64 = 4_000_000;
+pub(super) const LOOKS_MAX: u64 = 4_000_000;
 
-/// For each role, with the number of its tasks, the nodes it gets; `None` if there is no way.
-pub(super) fn one_node_each(roles: &[(u32, &[NodeId])]) -> Option<Vec<Vec<NodeId>>> {
+/// For each role, with the number of its tasks, the nodes it gets; `None` if there is no way, or if more
+/// than [`LOOKS_MAX`] `looks` at a candidate were needed.
+pub(super) fn one_node_each(roles: &[(u32, &[NodeId])], looks: &mut u64) -> Option<Vec<Vec<NodeId>>> {
     let short = roles.iter().any(|(tasks, candidates)| candidates.len() < *tasks as usize);
     if short {
         return None;
     }
-    let mut matching = Matching { roles, owners: BTreeMap::new(), looks: 0 };
+    let mut matching = Matching { roles, owners: BTreeMap::new(), looks };
     for (role, (tasks, candidates)) in roles.iter().enumerate() {
         let mut left = *tasks;
         for node in *candidates {
@@ -42,7 +43,7 @@ pub(super) fn one_node_each(roles: &[(u32, &[NodeId])]) -> Option<Vec<Vec<NodeId
 struct Matching<'a> {
     roles: &'a [(u32, &'a [NodeId])],
     owners: BTreeMap<NodeId, usize>,
-    looks: u64,
+    looks: &'a mut u64,
 }
 
 impl Matching<'_> {
@@ -53,8 +54,8 @@ impl Matching<'_> {
         let mut queue = VecDeque::from([first]);
         while let Some(role) = queue.pop_front() {
             for node in self.roles[role].1 {
-                self.looks += 1;
-                if self.looks > LOOKS_MAX {
+                *self.looks += 1;
+                if *self.looks > LOOKS_MAX {
                     return false;
                 }
                 match self.owners.get(node).copied() {
@@ -109,9 +110,9 @@ mod tests {
     #[test]
     fn a_role_that_may_use_two_nodes_leaves_the_only_one_of_another() {
         let (a, b) = (NodeId(0), NodeId(1));
-        assert_eq!(one_node_each(&[(1, &[a, b]), (1, &[a])]), Some(vec![vec![b], vec![a]]));
-        assert_eq!(one_node_each(&[(1, &[a]), (1, &[a])]), None);
-        assert_eq!(one_node_each(&[(2, &[a])]), None);
+        assert_eq!(one_node_each(&[(1, &[a, b]), (1, &[a])], &mut 0), Some(vec![vec![b], vec![a]]));
+        assert_eq!(one_node_each(&[(1, &[a]), (1, &[a])], &mut 0), None);
+        assert_eq!(one_node_each(&[(2, &[a])], &mut 0), None);
     }
 
     #[test]
@@ -129,7 +130,7 @@ mod tests {
                 .iter()
                 .flat_map(|(tasks, nodes)| std::iter::repeat_n(*nodes, *tasks as usize))
                 .collect();
-            let found = one_node_each(&given);
+            let found = one_node_each(&given, &mut 0);
             assert_eq!(found.is_some(), is_possible(&tasks, &mut Vec::new()), "{roles:?}");
             let Some(found) = found else {
                 impossible += 1;

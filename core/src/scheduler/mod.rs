@@ -50,6 +50,7 @@ mod pick;
 mod plan;
 mod pools;
 mod preempt;
+mod prospects;
 mod questions;
 mod queue;
 mod realms;
@@ -97,6 +98,7 @@ use limits::Limits;
 use live::LiveTable;
 use nodes::Nodes;
 use plan::Turn;
+use prospects::Prospects;
 use questions::Question;
 use queue::Entry;
 use shapes::Shapes;
@@ -136,6 +138,9 @@ pub struct Scheduler {
     limited: bool,
     told: Told,
     durations: Durations,
+    /// What is known of groups that are to fail when they can never fit.
+    #[serde(skip)]
+    prospects: Prospects,
     /// Some node is not for everybody, so tasks are told apart by who asks for them.
     nodes_mind: bool,
     elastic: Elastic,
@@ -160,6 +165,7 @@ impl Scheduler {
             stop_bucket: None,
             limited: Limits::any(&settings.shares),
             durations: Durations::new(DURATIONS_MAX),
+            prospects: Prospects::default(),
             nodes_mind: false,
             elastic: Elastic::default(),
             rounds: 0,
@@ -205,6 +211,7 @@ impl Scheduler {
     fn node_news(&mut self, news: NodeNews, turn: &mut Turn, out: &mut Outbox) {
         let NodeNews { node, view } = news;
         turn.capacity_changed = true;
+        self.prospects.node_changed(node);
         match view {
             None => {
                 self.end_earmarks_on(node, turn);
@@ -355,6 +362,7 @@ impl Machine for Scheduler {
         }
         self.disrupt(now, out);
         self.push_figures(out);
+        self.fail_the_unable(out);
         self.answer_next_question(out);
     }
 
@@ -379,6 +387,7 @@ impl Machine for Scheduler {
         self.shares.take_changed();
         self.rebuild_elastic();
         self.live.order_by_start(self.settings.rebalance.any());
+        self.doubt_everything();
     }
 
     fn check(&self) -> Result<(), Broken> {

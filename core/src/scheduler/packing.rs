@@ -65,25 +65,45 @@ impl Room {
     }
 }
 
+/// What came of a search.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Packed {
+    /// For each demand the nodes of its tasks.
+    Found(Vec<Vec<NodeId>>),
+    /// Every way was tried, in the order of the demands.
+    NoWay,
+    /// There were too many ways.
+    GivenUp,
+}
+
 /// For each demand the nodes of its tasks, or `None` if there is no way within the bounds. Every
 /// candidate has room for one task of its demand as things are.
 pub(super) fn pack(
     demands: &[(Demand<'_>, &[NodeId])],
     room_on: impl Fn(NodeId) -> Room,
 ) -> Option<Vec<Vec<NodeId>>> {
+    match try_pack(demands, room_on) {
+        Packed::Found(places) => Some(places),
+        Packed::NoWay | Packed::GivenUp => None,
+    }
+}
+
+/// The same, for those who must know whether there is no way or none was found.
+pub(super) fn try_pack(demands: &[(Demand<'_>, &[NodeId])], room_on: impl Fn(NodeId) -> Room) -> Packed {
     let alone: Vec<(u32, &[NodeId])> = demands.iter().map(|(demand, nodes)| (demand.tasks, *nodes)).collect();
-    if let Some(found) = matching::one_node_each(&alone) {
-        return Some(found);
+    let mut looks = 0;
+    if let Some(found) = matching::one_node_each(&alone, &mut looks) {
+        return Packed::Found(found);
     }
     let mut rooms: BTreeMap<NodeId, Room> = BTreeMap::new();
     for node in demands.iter().flat_map(|(_, candidates)| *candidates) {
         rooms.entry(*node).or_insert_with(|| room_on(*node));
         if rooms.len() > CANDIDATES_MAX {
-            return None;
+            return Packed::GivenUp;
         }
     }
     if !can_share(demands, &rooms) {
-        return None;
+        return if looks > matching::LOOKS_MAX { Packed::GivenUp } else { Packed::NoWay };
     }
     let minds = demands.iter().any(|(demand, _)| demand.shape.minds_company());
     let mut search = Search { demands, minds, rooms, places: vec![Vec::new(); demands.len()], steps: 0 };
@@ -91,7 +111,11 @@ pub(super) fn pack(
     let expand = |places: Vec<(NodeId, u32)>| {
         places.into_iter().flat_map(|(node, count)| std::iter::repeat_n(node, count as usize)).collect()
     };
-    found.then(|| search.places.into_iter().map(expand).collect())
+    match found {
+        true => Packed::Found(search.places.into_iter().map(expand).collect()),
+        false if search.steps > STEPS_MAX => Packed::GivenUp,
+        false => Packed::NoWay,
+    }
 }
 
 /// Whether two of these tasks find room together on some node. Where they never do, the matching has

@@ -18,7 +18,9 @@ use crate::messages::{GroupArrival, NodeView, Released, ReturnedTask, RoleArriva
 use crate::outcome::{Outcome, StopCause};
 use crate::resources::KindId;
 use crate::settings::WindowSettings;
-use crate::spec::{Availability, Condition, Liveness, NodeState, PoolState, ShapeSpec, Start, Tie};
+use crate::spec::{
+    Availability, Condition, Liveness, NodeState, OnUnsatisfiable, PoolState, ShapeSpec, Start, Tie,
+};
 use crate::time::Span;
 
 const SLOT: KindId = KindId(0);
@@ -128,8 +130,8 @@ fn role(request: Resources, tasks: u32) -> RoleArrival {
 
 fn arrival(job: u64, start: Start, roles: Vec<RoleArrival>) -> GroupArrival {
     let (requestor, standing) = Default::default();
-    let (hops, freeze, tie) = (None, None, Tie::None);
-    GroupArrival { group: group(job), start, hops, freeze, tie, requestor, standing, roles }
+    let (hops, freeze, tie, on_unsatisfiable) = (None, None, Tie::None, OnUnsatisfiable::Wait);
+    GroupArrival { group: group(job), start, hops, freeze, tie, on_unsatisfiable, requestor, standing, roles }
 }
 
 fn independent(job: u64, roles: Vec<RoleArrival>) -> GroupArrival {

@@ -79,6 +79,7 @@ pub const DESCRIPTIONS: &[(&str, &str)] = &[
     ("window_cap", "seconds after its first arrival at which a window closes at the latest"),
     ("window_adaptive", "plan the first arrival after quiet at once and open the window behind it"),
     ("placement", "which node with room a task gets where its role does not say: spread or pack"),
+    ("on_unsatisfiable", "what becomes of a group that can never fit where it does not say: wait or fail"),
     ("resources", "resource kinds besides slot, cpu, memory and gpu"),
     ("classes", "classes of requestors, each with its percent of all there is, patterns and cap"),
     ("default_class", "the class of requestors that no pattern matches"),

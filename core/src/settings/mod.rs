@@ -14,7 +14,7 @@ mod shares;
 use serde::{Deserialize, Serialize};
 
 use crate::resources::Kinds;
-use crate::spec::{NodeChoice, PoolDefault};
+use crate::spec::{NodeChoice, OnUnsatisfiable, PoolDefault};
 use crate::time::Span;
 
 pub use elastic::{ElasticSettings, RawElastic};
@@ -40,6 +40,8 @@ pub struct Settings {
     pub placement: NodeChoice,
     /// Who stays in one pool where a job does not say.
     pub pool: PoolDefault,
+    /// What becomes of a group that can never fit, where it does not say.
+    pub on_unsatisfiable: OnUnsatisfiable,
     pub limits: Limits,
     pub retention: Retention,
     pub deadlines: DeadlineSettings,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::document::{Cursor, Fault, FaultKind, FaultLog, Faults, Fields, Later, Path, Value};
 use crate::resources::{KINDS_BUILT_IN, KINDS_MAX, Kinds};
-use crate::spec::{NodeChoice, PoolDefault};
+use crate::spec::{NodeChoice, OnUnsatisfiable, PoolDefault};
 use crate::time::Span;
 
 use super::bounds::{self, Bounds};
@@ -27,6 +27,8 @@ pub struct RawSettings {
     pub placement: Option<NodeChoice>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolDefault>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_unsatisfiable: Option<OnUnsatisfiable>,
     /// Resource kinds besides the built-in ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<Vec<String>>,
@@ -81,6 +83,9 @@ impl RawSettings {
             window_adaptive: fields.get("window_adaptive").and_then(|cursor| cursor.flag()),
             placement: fields.get("placement").and_then(|cursor| cursor.one_of(&NodeChoice::NAMES)),
             pool: fields.get("pool").and_then(|cursor| cursor.one_of(&PoolDefault::NAMES)),
+            on_unsatisfiable: fields
+                .get("on_unsatisfiable")
+                .and_then(|cursor| cursor.one_of(&OnUnsatisfiable::NAMES)),
             resources: fields.get("resources").and_then(read_kinds),
             limits: section(fields, "limits", RawLimits::read),
             retention: section(fields, "retention", RawRetention::read),
@@ -105,6 +110,7 @@ impl RawSettings {
         override_with(&mut self.window_adaptive, &over.window_adaptive);
         override_with(&mut self.placement, &over.placement);
         override_with(&mut self.pool, &over.pool);
+        override_with(&mut self.on_unsatisfiable, &over.on_unsatisfiable);
         override_with(&mut self.resources, &over.resources);
         self.limits.merge(&over.limits);
         self.retention.merge(&over.retention);
@@ -127,6 +133,7 @@ impl RawSettings {
             window: self.window(&log),
             placement: self.placement.unwrap_or_default(),
             pool: self.pool.unwrap_or_default(),
+            on_unsatisfiable: self.on_unsatisfiable.unwrap_or_default(),
             limits: self.limits.validate(&log),
             retention: self.retention.validate(&log),
             deadlines: self.deadlines.validate(&log),
@@ -183,6 +190,7 @@ impl From<&Settings> for RawSettings {
             window_adaptive: Some(settings.window.adaptive),
             placement: Some(settings.placement),
             pool: Some(settings.pool),
+            on_unsatisfiable: Some(settings.on_unsatisfiable),
             resources: Some(declared.map(str::to_owned).collect()),
             limits: RawLimits::from(&settings.limits),
             retention: RawRetention::from(&settings.retention),

@@ -14,6 +14,8 @@ use super::world::World;
 #[derive(Debug, Default)]
 pub(super) struct Endings {
     aborted: BTreeSet<JobId>,
+    /// Groups that can never fit and were ended for that.
+    unable: BTreeSet<GroupId>,
     final_states: BTreeMap<TaskId, TaskState>,
 }
 
@@ -22,9 +24,11 @@ impl Endings {
         for message in messages {
             match message {
                 HostMessage::Aborted { job, .. } => drop(self.aborted.insert(*job)),
+                HostMessage::Unsatisfiable { group, .. } => drop(self.unable.insert(*group)),
                 HostMessage::Job(JobEvent::Ended { attempt, outcome, state, .. }) => {
                     let (task, aborted) = (attempt.task, self.aborted.contains(&attempt.task.job()));
-                    let aborted = aborted || has_hosts(world, task.group);
+                    let unable = self.unable.contains(&task.group);
+                    let aborted = aborted || unable || has_hosts(world, task.group);
                     promise!(9, aborted || *outcome != Outcome::Aborted, "{attempt} was aborted by nobody");
                     let before = self.final_states.get(&task);
                     promise!(4, before.is_none(), "{task} ends again after it was {before:?}");
@@ -47,9 +51,14 @@ impl Endings {
     /// Every task is in the state that was told of it, and the job in the worst of them.
     fn finished(&self, id: JobId, state: TaskState, world: &World) -> Result<(), Broken> {
         let job = world.jobs.job(id).map_err(|_| Broken::new(4, "a job is gone at its end"))?;
-        let mut present = BTreeSet::new();
+        let (mut present, mut unable) = (BTreeSet::new(), false);
         for (index, group) in job.groups.iter().enumerate() {
             let id = GroupId::new(id, index as u16);
+            let count = |state| group.count(state);
+            if self.unable.contains(&id) {
+                unable = true;
+                promise!(9, count(TaskState::Cancelled) == 0, "{id} could never fit, it was not cancelled");
+            }
             for (role, view) in group.roles.iter().enumerate() {
                 for index in 0..view.tasks() {
                     let task = TaskId { group: id, role: role as u16, index };
@@ -57,15 +66,20 @@ impl Endings {
                     let told = self.final_states.get(&task).copied();
                     promise!(4, told.is_none_or(|told| told == state), "{task} is {state:?}, not {told:?}");
                     let cancelled = told.is_none() && state == TaskState::Cancelled;
-                    promise!(9, !(cancelled && job.aborted.is_some()), "{task} was aborted, not cancelled");
+                    let aborted = self.aborted.contains(&id.job());
+                    promise!(9, !(cancelled && aborted), "{task} was aborted, not cancelled");
                     present.insert(state);
                 }
             }
         }
         let aborted = self.aborted.contains(&id);
-        promise!(9, aborted == job.aborted.is_some(), "{id} does not know whether it was aborted");
+        promise!(
+            9,
+            (aborted || unable) == job.aborted.is_some(),
+            "{id} does not know whether it was aborted"
+        );
         let groups = (0..job.groups.len()).map(|index| GroupId::new(id, index as u16));
-        let may_be = aborted || groups.into_iter().any(|group| has_hosts(world, group));
+        let may_be = aborted || unable || groups.into_iter().any(|group| has_hosts(world, group));
         promise!(9, may_be || !present.contains(&TaskState::Aborted), "{id} was aborted by nobody");
         let worst = [TaskState::Aborted, TaskState::Failed, TaskState::Cancelled, TaskState::Completed]
             .into_iter()

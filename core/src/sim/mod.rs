@@ -15,6 +15,7 @@ mod nearness;
 mod oracle;
 mod people;
 mod pools;
+mod prospects;
 mod run;
 mod share_check;
 mod standings;

@@ -34,6 +34,7 @@ impl World {
             "{overdue:?} is beyond its deadline and nobody does anything about it"
         );
         self.check_shares()?;
+        self.check_nobody_is_unable()?;
         self.check_nothing_could_start()
     }
 
@@ -141,7 +142,7 @@ impl World {
             }
             free -= &kept;
             let cordoned = node.pool_state == PoolState::Cordoned;
-            Room { facts: Arc::clone(&node.facts), cordoned, free, company }
+            Room { facts: Arc::clone(&node.facts), cordoned, free, company, some_day: false }
         };
         nodes.map(|(id, node)| (id, room(id, node))).collect()
     }
@@ -170,7 +171,7 @@ impl World {
 }
 
 /// Whether every way to place these tasks can be tried in reasonable time.
-fn can_be_tried(roles: &[(u16, u32)], nodes: usize) -> bool {
+pub(super) fn can_be_tried(roles: &[(u16, u32)], nodes: usize) -> bool {
     const WAYS_MAX: u64 = 1_000_000;
     const TASKS_MAX: u64 = 64;
     let tasks: u64 = roles.iter().map(|(_, count)| u64::from(*count)).sum();
@@ -204,25 +205,36 @@ fn within_reach(reach: &Reach, rooms: &BTreeMap<NodeId, Room>) -> Vec<BTreeMap<N
 
 /// What is known of a node, what is free on it, and who is there.
 #[derive(Clone)]
-struct Room {
-    facts: Arc<NodeFacts>,
-    cordoned: bool,
-    free: Resources,
-    company: Company,
+pub(super) struct Room {
+    pub(super) facts: Arc<NodeFacts>,
+    pub(super) cordoned: bool,
+    pub(super) free: Resources,
+    pub(super) company: Company,
+    /// What passes with time is as if it had passed.
+    pub(super) some_day: bool,
+}
+
+impl Room {
+    fn suits(&self, shape: &ShapeSpec) -> bool {
+        match self.some_day {
+            true => shape.rules.may_allow(&self.facts),
+            false => shape.rules.allow(&self.facts),
+        }
+    }
 }
 
 fn empty_room(node: &Node) -> Room {
     let (facts, free) = (Arc::clone(&node.facts), node.capacity.clone());
-    Room { facts, cordoned: false, free, company: Company::default() }
+    Room { facts, cordoned: false, free, company: Company::default(), some_day: false }
 }
 
-fn fits(shape: &ShapeSpec, room: &Room) -> bool {
-    shape.rules.allow(&room.facts) && shape.request.fits_in(&room.free) && room.company.admits(shape)
+pub(super) fn fits(shape: &ShapeSpec, room: &Room) -> bool {
+    room.suits(shape) && shape.request.fits_in(&room.free) && room.company.admits(shape)
 }
 
 /// Whether all these tasks find room together, near enough to each other: every way is tried. Who comes
 /// first can matter where replicas are limited, so the roles come in their order and in the reverse.
-fn gang_fits(spec: &GroupSpec, roles: &[(u16, u32)], nodes: BTreeMap<NodeId, Room>) -> bool {
+pub(super) fn gang_fits(spec: &GroupSpec, roles: &[(u16, u32)], nodes: BTreeMap<NodeId, Room>) -> bool {
     let reversed: Vec<(u16, u32)> = roles.iter().rev().copied().collect();
     in_this_order(spec, roles, &nodes) || (roles.len() > 1 && in_this_order(spec, &reversed, &nodes))
 }
@@ -233,7 +245,7 @@ fn in_this_order(spec: &GroupSpec, roles: &[(u16, u32)], nodes: &BTreeMap<NodeId
     let mut tasks: Vec<(u16, bool)> = Vec::new();
     for (role, count) in roles {
         let shape: &ShapeSpec = &spec.roles[usize::from(*role)].shape;
-        let suitable = rooms.iter().filter(|room| shape.rules.allow(&room.facts));
+        let suitable = rooms.iter().filter(|room| room.suits(shape));
         let room: u64 = suitable.map(|room| shape.request.copies_in(&room.free, u64::from(*count))).sum();
         if room < u64::from(*count) {
             return false;

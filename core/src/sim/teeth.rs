@@ -33,6 +33,8 @@ const ALL: &[Mutation] = &[
     Mutation::MissChange,
     Mutation::ForgetWhoAsks,
     Mutation::KeepOldStanding,
+    Mutation::TrustOldProspect,
+    Mutation::GiveUpEarly,
     Mutation::LoseReturnedTask,
     Mutation::RetryForever,
     Mutation::RetryEarly,

@@ -11,8 +11,8 @@ use crate::outcome::{Exit, FailureCause};
 use crate::resources::{KindId, Resources};
 use crate::settings::{DeadlineSettings, FaultySettings, Limits, Retention, Settings, WindowSettings};
 use crate::spec::{
-    GroupSpec, Hops, HostPort, JobSpec, NodeChoice, NodePath, NodeSpec, Retries, RetryOn, RoleSpec, Rules,
-    ShapeSpec, Start,
+    GroupSpec, Hops, HostPort, JobSpec, NodeChoice, NodePath, NodeSpec, OnUnsatisfiable, Retries, RetryOn,
+    RoleSpec, Rules, ShapeSpec, Start,
 };
 use crate::time::Span;
 
@@ -58,6 +58,7 @@ pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
         window,
         placement,
         pool: pools::default(rng),
+        on_unsatisfiable: if rng.u8(0..4) == 0 { OnUnsatisfiable::Fail } else { OnUnsatisfiable::Wait },
         deadlines,
         limits,
         retention,
@@ -213,8 +214,10 @@ pub(super) fn job(rng: &mut Rng, number: u64) -> JobSpec {
         let start = if rng.u8(0..3) == 0 { Start::Atomic } else { Start::Independent };
         let mut roles: Vec<RoleSpec> = (0..rng.usize(1..=3)).map(|index| role(rng, index, start)).collect();
         keep_company(rng, start, &mut roles);
+        let on_unsatisfiable =
+            rng.choice([None, None, Some(OnUnsatisfiable::Wait), Some(OnUnsatisfiable::Fail)]).flatten();
         let (name, hops, pool) = (format!("g{index}"), hops(rng, start), pools::rule(rng));
-        let mut group = GroupSpec { name, start, hops, freeze: None, pool, roles };
+        let mut group = GroupSpec { name, start, hops, freeze: None, pool, on_unsatisfiable, roles };
         if start == Start::Atomic && rng.u8(0..5) < 3 {
             elastic::make(rng, &mut group);
         }

@@ -209,6 +209,7 @@ impl World {
                 self.listen(&batches);
                 machine_turn!(self, self.scheduler, Batch::Scheduler, batches, out);
                 self.history.check(self.now, &self.scheduler)?;
+                self.check_found_unable()?;
             }
             Party::Cluster => {
                 let adopted = adopted(&batches);

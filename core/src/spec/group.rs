@@ -8,7 +8,7 @@ use crate::settings::Settings;
 use crate::time::Span;
 
 use super::limits::{check_count, check_hops, check_length};
-use super::{Hops, Invalid, PoolRule, Problem, RoleSpec};
+use super::{Hops, Invalid, OnUnsatisfiable, PoolRule, Problem, RoleSpec};
 
 /// The unit of admission.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -21,6 +21,8 @@ pub struct GroupSpec {
     pub freeze: Option<Span>,
     /// Whether its tasks stay in one pool; as its job and the settings say if it is not said here.
     pub pool: Option<PoolRule>,
+    /// What becomes of it if it can never fit; as the settings say if it is not said here.
+    pub on_unsatisfiable: Option<OnUnsatisfiable>,
     pub roles: Vec<RoleSpec>,
 }
 

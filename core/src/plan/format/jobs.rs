@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::constraint::{Constraint, Key};
-use crate::document::{Cursor, Fault, FaultKind, Fields, Later, Value};
+use crate::document::{Cursor, Fault, FaultKind, Fields, Value};
 use crate::plan::ScenarioJob;
 use crate::resources::{Kinds, Resources};
 use crate::settings::{Settings, bounds};
 use crate::spec::{
-    GroupSpec, HOPS_MAX, Hops, HostPort, JobSpec, NodeChoice, OnPreempt, Platform, PoolRule, RoleSpec, Rules,
-    ShapeSpec, Standing, Start,
+    GroupSpec, HOPS_MAX, Hops, HostPort, JobSpec, NodeChoice, OnPreempt, OnUnsatisfiable, Platform, PoolRule,
+    RoleSpec, Rules, ShapeSpec, Standing, Start,
 };
 use crate::time::{SECONDS_MAX, Span, Time};
 
@@ -17,8 +17,6 @@ use super::command;
 use super::names::Names;
 use super::nodes::read_names;
 use super::retries;
-
-const GROUP_LATER: [Later; 1] = [Later::Text("on_unsatisfiable", "wait")];
 
 const TASKS: u64 = u32::MAX as u64;
 const PRIORITIES: std::ops::RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64;
@@ -173,9 +171,11 @@ fn read_group(cursor: Cursor<'_>, kinds: &Kinds) -> Option<GroupSpec> {
         let hops = read_hops(fields);
         let freeze = read_optional(fields, "freeze", |cursor| cursor.span(bounds::FREEZE.range()));
         let pool = read_pool(fields);
-        fields.later(&GROUP_LATER);
+        let unable = fields.get("on_unsatisfiable").map(|cursor| cursor.one_of(&OnUnsatisfiable::NAMES));
+        let on_unsatisfiable = unable.map_or(Some(None), |unable| unable.map(Some))?;
         let (name, hops, freeze, pool) = (name?.to_owned(), hops?, freeze?, pool?);
-        let mut group = GroupSpec { name, start: start?, hops, freeze, pool, roles: roles? };
+        let mut group =
+            GroupSpec { name, start: start?, hops, freeze, pool, on_unsatisfiable, roles: roles? };
         lodge_guests(fields, &list?, &mut group);
         Some(group)
     })?

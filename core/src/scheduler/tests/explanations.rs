@@ -12,6 +12,13 @@ fn no_room(bench: &Bench, job: u64) -> NoRoom {
     }
 }
 
+fn never_fits(bench: &Bench, job: u64) -> NoRoom {
+    match bench.reason(job) {
+        Reason::NeverFits(room) => room,
+        other => panic!("expected that there is no way, found {other:?}"),
+    }
+}
+
 /// Goal: the window is the reason while it is open, and not a moment longer. Method: a task for which
 /// there is no room is collected; the reason is asked before and after the window closes.
 #[test]
@@ -83,11 +90,11 @@ fn a_gang_counts_the_members_that_find_room_together() {
     bench.add_nodes(CPU, &[1]);
     let roles = vec![role(Resources::of(CPU, 1), 1), role(Resources::of(CPU, 1), 1)];
     bench.hear(vec![gang(1, roles)]);
-    assert_eq!(no_room(&bench, 1).placeable, 1);
+    assert_eq!(never_fits(&bench, 1).placeable, 1);
     let mut bench = Bench::new();
     bench.add_nodes(SLOT, &[1, 1]);
     bench.hear(vec![gang(1, vec![role(Resources::of(SLOT, 1), 3)])]);
-    assert_eq!(no_room(&bench, 1).placeable, 2);
+    assert_eq!(never_fits(&bench, 1).placeable, 2);
 }
 
 /// Goal: a gang that lost a member says what it waits for until it may start again. Method: one
