@@ -8,7 +8,7 @@ use actix::{
 };
 use metrics::{Counter, Gauge};
 use plimsoll_core::id::NodeId;
-use plimsoll_core::messages::ClusterMessage;
+use plimsoll_core::messages::{ClusterMessage, MonitorMessage};
 use plimsoll_core::settings::Settings;
 use tokio::sync::oneshot;
 
@@ -18,6 +18,7 @@ use crate::board::Board;
 use crate::commands::Command;
 use crate::herald::{DropAll, Expect, Flush, Herald, Subscribe};
 use crate::lane::Lane;
+use crate::monitor::ForMonitor;
 use crate::replies::Tickets;
 use crate::router::{Batch, Router};
 use crate::shell::Common;
@@ -139,6 +140,9 @@ impl Front {
         if let Some(settings) = slice.settings.take() {
             let runner = self.common.runner_settings(&settings);
             slice.change_settings(&settings, runner);
+            if let Some(router) = self.common.router.get() {
+                router.monitor.do_send(ForMonitor(MonitorMessage::Settings(Arc::clone(&settings))));
+            }
             self.settings = settings;
         }
         if !slice.subscribers.is_empty() {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use actix::{Actor, Addr, Context, Handler, Message};
-use metrics::Gauge;
+use metrics::{Counter, Gauge};
 use plimsoll_core::messages::{HostMessage, NodeEvent};
 
 use crate::backlog::Backlog;
@@ -47,6 +47,7 @@ pub(crate) struct Herald {
     share_gauges: ShareGauges,
     /// What was said to the service and not passed on yet.
     depth: Gauge,
+    findings: Counter,
 }
 
 impl Herald {
@@ -59,6 +60,7 @@ impl Herald {
             subscribers: Vec::new(),
             share_gauges: ShareGauges::default(),
             depth: metrics::gauge!("plimsoll_herald_backlog"),
+            findings: metrics::counter!("plimsoll_findings_total"),
         }
     }
 
@@ -100,6 +102,12 @@ impl Handler<HostBatch> for Herald {
                     if keep_events {
                         events.push(Event::Unsatisfiable { group, at, explanation });
                     }
+                }
+                // The monitor learned of it when it was said.
+                HostMessage::Audited(_) => {}
+                HostMessage::Finding(finding) => {
+                    self.findings.increment(1);
+                    tracing::warn!(%finding, "the machines do not agree");
                 }
                 HostMessage::Job(event) => {
                     self.board.note_job(&event);

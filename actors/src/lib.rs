@@ -21,6 +21,7 @@ mod front;
 mod herald;
 mod lane;
 mod meters;
+mod monitor;
 mod port;
 mod preparations;
 mod recorder;

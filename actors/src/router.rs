@@ -10,8 +10,8 @@ use plimsoll_core::cluster_state::ClusterState;
 use plimsoll_core::id::{Attempt, NodeId};
 use plimsoll_core::job_state::JobState;
 use plimsoll_core::messages::{
-    AgentMessage, ClusterMessage, HostMessage, JobMessage, NodeEvent, Outbox, RebalancerMessage,
-    RunnerMessage, SchedulerMessage,
+    AgentMessage, ClusterMessage, HostMessage, JobMessage, MonitorMessage, NodeEvent, Outbox,
+    RebalancerMessage, RunnerMessage, SchedulerMessage,
 };
 use plimsoll_core::rebalancer::Rebalancer;
 use plimsoll_core::scheduler::Scheduler;
@@ -23,6 +23,7 @@ use crate::board::Board;
 use crate::credit::CreditCount;
 use crate::front::Front;
 use crate::herald::{Herald, HostBatch};
+use crate::monitor::{ForMonitor, MonitorShell};
 use crate::preparations::NodePreparation;
 use crate::shell::{CatchUp, Seated, Shell, depth_gauge};
 
@@ -38,6 +39,7 @@ pub(crate) struct Router {
     pub(crate) cluster: Mailbox<ClusterState>,
     pub(crate) runner: Mailbox<TaskRunner>,
     pub(crate) rebalancer: Mailbox<Rebalancer>,
+    pub(crate) monitor: Addr<MonitorShell>,
     pub(crate) front: Addr<Front>,
     pub(crate) herald: Addr<Herald>,
     pub(crate) backlog: Backlog,
@@ -133,6 +135,9 @@ impl Router {
     fn prepare_for(&self, message: &HostMessage) {
         match message {
             HostMessage::Accepted { job, spec } => self.board.accept(*job, Arc::clone(spec)),
+            HostMessage::Audited(audited) => {
+                self.monitor.do_send(ForMonitor(MonitorMessage::Audited(audited.clone())));
+            }
             HostMessage::Node(NodeEvent::Added { node, name, session }) => {
                 let name: Arc<str> = name.as_str().into();
                 self.shard(*node).do_send(AgentChange::Begin { node: *node, name, session: *session });

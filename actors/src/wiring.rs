@@ -9,6 +9,7 @@ use plimsoll_core::cluster_state::ClusterState;
 use plimsoll_core::id::NodeId;
 use plimsoll_core::job_state::JobState;
 use plimsoll_core::messages::{ClusterMessage, RunnerMessage, SchedulerMessage};
+use plimsoll_core::monitor::Monitor;
 use plimsoll_core::settings::Settings;
 use plimsoll_core::task_runner::TaskRunner;
 use plimsoll_core::time::Time;
@@ -28,6 +29,7 @@ use crate::fatal::Fatal;
 use crate::front::Front;
 use crate::herald::Herald;
 use crate::lane::Lane;
+use crate::monitor::MonitorShell;
 use crate::port::Port;
 use crate::preparations::Preparations;
 use crate::router::{Mailbox, Router};
@@ -88,6 +90,8 @@ pub(crate) fn wire(
     let lane = Arc::new(Lane::new(options.lane_capacity.clamp(1, LANE_MAX)));
     let shared_settings = Arc::new(RwLock::new(Arc::clone(&settings)));
     let last_ticket = options.restore.as_ref().map_or(0, |snapshot| snapshot.last_ticket);
+    let monitor =
+        MonitorShell::new(Monitor::new(Arc::clone(&settings)), common.clock, Rc::clone(&common.router));
     let front = Front::new(
         Arc::clone(&lane),
         common.clone(),
@@ -103,6 +107,7 @@ pub(crate) fn wire(
         cluster: seat(machines.cluster, cluster_context, &common),
         runner: seat(machines.runner, runner_context, &common),
         rebalancer: seat(machines.rebalancer, Context::new(), &common),
+        monitor: monitor.start(),
         front: front.clone(),
         herald: herald.clone(),
         backlog,

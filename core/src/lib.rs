@@ -18,6 +18,7 @@ pub mod job_state;
 pub mod machine;
 pub mod machines;
 pub mod messages;
+pub mod monitor;
 mod mutation;
 pub mod node_agent;
 pub mod outcome;

@@ -4,6 +4,7 @@
 //! are, books what still holds, refuses what does not, and releases what has ended before anybody
 //! else hears of it.
 
+mod audit;
 mod broken;
 mod check;
 mod commit;
@@ -247,6 +248,7 @@ impl ClusterState {
                     self.ask_to_prepare(id, out);
                 }
             }
+            ClusterMessage::Audit { first, most } => self.audit(first, most, out),
             ClusterMessage::Commit(plan) => self.commit(plan, out),
             ClusterMessage::Withdraw(withdrawals) => {
                 for withdrawal in withdrawals {

@@ -25,8 +25,8 @@ use crate::collections::Paged;
 use crate::id::{Attempt, GROUPS_PER_JOB_MAX, GroupId, JobId, NodeId, Ticket};
 use crate::machine::{Broken, Machine};
 use crate::messages::{
-    Adopted, Answer, GroupArrival, HostMessage, JobEvent, JobMessage, Outbox, Refusal, Released,
-    ReturnedTask, RoleArrival, Started,
+    Adopted, Answer, Audit, Finding, GroupArrival, HostMessage, JobEvent, JobMessage, Outbox, Refusal,
+    Released, ReturnedTask, RoleArrival, Started,
 };
 use crate::mutation::{self, Mutation};
 use crate::outcome::{Phase, TaskState};
@@ -270,6 +270,16 @@ impl JobState {
         self.finish_group_if_done(now, id, out);
     }
 
+    /// Reports what the ledger has and nobody here knows of.
+    fn audit(&self, audit: &Audit, out: &mut Outbox) {
+        for attempt in audit.nodes.iter().flat_map(|node| &node.live) {
+            let live = self.live.get(attempt.slot.index()).and_then(Option::as_ref);
+            if !live.is_some_and(|live| live.attempt == *attempt) {
+                out.host.push(HostMessage::Finding(Finding::UnknownToJobs(*attempt)));
+            }
+        }
+    }
+
     fn withdrawn(&mut self, now: Time, id: GroupId, out: &mut Outbox) {
         let (state, tasks) = self.group_mut(id).end_rest();
         if tasks > 0 {
@@ -327,6 +337,7 @@ impl JobState {
                 list.into_iter().for_each(|(attempt, phase)| self.progress(now, attempt, phase));
             }
             JobMessage::Released(list) => list.into_iter().for_each(|one| self.released(now, one, out)),
+            JobMessage::Audit(audit) => self.audit(&audit, out),
             JobMessage::Withdrawn(list) => list.into_iter().for_each(|one| self.withdrawn(now, one, out)),
             JobMessage::Fenced(list) => list.into_iter().for_each(|one| self.fenced(now, one, out)),
         }

@@ -81,15 +81,6 @@ impl Role {
         TaskState::ALL.into_iter().filter(|state| state.is_final()).map(|state| self.count(state)).sum()
     }
 
-    /// There may be so many tasks from now on; there are never fewer than before.
-    pub(super) fn make_room_for(&mut self, tasks: u32) {
-        let added = tasks.saturating_sub(self.tasks);
-        if self.closed.is_none() {
-            self.tasks += added;
-            self.counts[TaskState::Queued as usize] += added;
-        }
-    }
-
     pub(super) fn set_state(&mut self, index: u32, state: TaskState) {
         assert!(index < self.tasks && self.closed.is_none(), "only tasks of an open role change");
         let index = index as usize;

@@ -77,6 +77,11 @@ pub enum ClusterMessage {
     Settings(Arc<Settings>),
     /// From the host, after a restore: every node is to be looked at anew.
     LookAgain,
+    /// From the Monitor: tell everybody what the ledger says of so many nodes from this one on.
+    Audit {
+        first: NodeId,
+        most: u32,
+    },
     /// From the Scheduler.
     Commit(Plan),
     Withdraw(Vec<Withdrawal>),

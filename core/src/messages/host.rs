@@ -15,6 +15,7 @@ use crate::share_report::ShareNews;
 use crate::spec::{Condition, JobSpec, NodeState, ShapeSpec};
 use crate::time::Time;
 
+use super::audit::{Audited, Finding};
 use super::usage::UsageAnswer;
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -50,6 +51,10 @@ pub enum HostMessage {
         at: Time,
         explanation: Arc<Explanation>,
     },
+    /// A slice of the nodes has been compared.
+    Audited(Audited),
+    /// Something is not as it should be.
+    Finding(Finding),
     Job(JobEvent),
     Node(NodeEvent),
     /// Shares that changed in a turn of the Scheduler.

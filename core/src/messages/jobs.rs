@@ -10,6 +10,7 @@ use crate::outcome::Phase;
 use crate::settings::Settings;
 use crate::spec::{JobSpec, StandingChange};
 
+use super::audit::Audit;
 use super::scheduler::{Adopted, Released};
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -83,6 +84,8 @@ pub enum JobMessage {
         group: GroupId,
         explanation: Arc<Explanation>,
     },
+    /// From ClusterState: what the ledger says of some nodes.
+    Audit(Arc<Audit>),
     /// From ClusterState: nothing of these cancelled groups is live any more.
     Withdrawn(Vec<GroupId>),
     /// From ClusterState: everything that was planned for these elastic groups before they were broken or

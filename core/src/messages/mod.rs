@@ -1,6 +1,7 @@
 //! What the machines say to each other. One enum per hearer; a batch keeps the order of emission.
 
 mod agent;
+mod audit;
 mod cluster;
 mod host;
 mod jobs;
@@ -11,6 +12,7 @@ mod scheduler;
 mod usage;
 
 pub use agent::{AgentMessage, ExecutorMessage};
+pub use audit::{Audit, Audited, Finding, MonitorMessage, NodeAudit};
 pub use cluster::{ClusterMessage, EndReport, Placement, Plan, PlanPart, Preparation, StopOrder, Withdrawal};
 pub use host::{
     Answer, AttemptRecord, HostMessage, JobEvent, NodeEvent, Refusal, Returned, TaskHistory, WaitingEntry,

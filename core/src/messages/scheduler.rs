@@ -13,6 +13,8 @@ use crate::settings::Settings;
 use crate::spec::{Hops, NodeFacts, NodeState, OnUnsatisfiable, ShapeSpec, Standing, Start, Tie};
 use crate::time::{Span, Time};
 
+use super::audit::Audit;
+
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum SchedulerMessage {
     /// From JobState: new jobs, by group.
@@ -75,6 +77,8 @@ pub enum SchedulerMessage {
     Committed {
         plan: u64,
     },
+    /// From ClusterState: what the ledger says of some nodes.
+    Audit(Arc<Audit>),
     /// From ClusterState: these placements were refused because their node had changed.
     Conflict(Vec<Attempt>),
     /// From the Rebalancer: whether running work may be taken away for balance.

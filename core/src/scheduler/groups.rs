@@ -207,11 +207,6 @@ impl RoleView {
         self.tasks
     }
 
-    /// So many more tasks may start.
-    pub(super) fn make_room_for(&mut self, tasks: u32) {
-        self.tasks = self.tasks.max(tasks);
-    }
-
     /// An elastic role grows no more.
     pub(super) fn stop_growing(&mut self) {
         self.elastic.iter_mut().for_each(|elastic| elastic.closed = true);

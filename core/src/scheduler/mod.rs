@@ -13,6 +13,7 @@
 mod account;
 mod arrivals;
 mod askers;
+mod audit;
 mod causes;
 mod change_log;
 mod check;
@@ -116,6 +117,8 @@ pub struct Scheduler {
     jobs: Paged<JobView>,
     live: LiveTable,
     last_plan: u64,
+    /// The last plan that ClusterState has dealt with.
+    booked_plan: u64,
     gate_open: bool,
     /// What the Rebalancer was told last.
     last_figures: Vec<ShareFigure>,
@@ -177,6 +180,7 @@ impl Scheduler {
             shapes: Shapes::new(),
             jobs: Paged::default(),
             last_plan: 0,
+            booked_plan: 0,
             gate_open: false,
             last_figures: Vec::new(),
             credit: None,
@@ -309,7 +313,11 @@ impl Scheduler {
                 turn.seen = Some(sequence);
                 nodes.into_iter().for_each(|node| turn.touch(node));
             }
-            SchedulerMessage::Committed { plan } => self.plan_is_booked(now, plan),
+            SchedulerMessage::Committed { plan } => {
+                self.booked_plan = plan;
+                self.plan_is_booked(now, plan);
+            }
+            SchedulerMessage::Audit(audit) => self.audit(&audit, turn, out),
             SchedulerMessage::Conflict(attempts) => self.conflict(attempts, turn),
             SchedulerMessage::Credit { granted, window } => self.grant(granted, window, turn),
             SchedulerMessage::NewCredit { window } => self.begin_credit(window, turn),
@@ -339,6 +347,7 @@ impl Machine for Scheduler {
         }
         self.earmarks.ended.clear();
         self.note_unsettled(&batch);
+        let idle = self.is_idle_turn(now, &batch);
         for message in batch {
             self.handle(now, message, &mut turn, out);
         }
@@ -347,6 +356,9 @@ impl Machine for Scheduler {
         self.thaw_due(now);
         self.advance_earmarks(&mut turn);
         self.plan(&mut turn);
+        if idle {
+            self.note_lost_wake_ups(&turn, out);
+        }
         self.tell_shares(&turn, out);
         if let Some(plan) = turn.take_plan(&mut self.last_plan) {
             out.cluster.push(ClusterMessage::Commit(plan));

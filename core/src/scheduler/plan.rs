@@ -85,6 +85,11 @@ impl Turn {
         &self.touched
     }
 
+    /// What was placed so far.
+    pub(super) fn placed(&self) -> impl Iterator<Item = crate::id::Attempt> + '_ {
+        self.placements.iter().map(|placement| placement.attempt)
+    }
+
     pub(super) fn touch(&mut self, node: NodeId) {
         self.touched.push(node);
     }

@@ -120,8 +120,8 @@ impl Scheduler {
     /// Whether something comes in after which somebody may have to give way.
     pub(super) fn note_unsettled(&mut self, batch: &[SchedulerMessage]) {
         let means_nothing = |message: &SchedulerMessage| {
-            use SchedulerMessage::{Committed, Explain, ExplainOn};
-            matches!(message, Committed { .. } | Explain { .. } | ExplainOn { .. })
+            use SchedulerMessage::{Audit, Committed, Explain, ExplainOn};
+            matches!(message, Audit(_) | Committed { .. } | Explain { .. } | ExplainOn { .. })
         };
         self.unsettled |= !batch.iter().all(means_nothing);
     }

@@ -1,6 +1,7 @@
 //! Decisions, one turn at a time: each test tells the machine what happened, in messages, and reads
 //! from its outbox what it decided. After every turn the machine's own promises are checked.
 
+mod audit;
 mod changes;
 mod choice;
 mod explanations;

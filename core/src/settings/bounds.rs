@@ -63,6 +63,7 @@ pub const RESIZE_INTERVAL: Bounds<Span> = Bounds::new(Span::ZERO, Span::ZERO, LO
 pub const FAULTY_FAILURES: Bounds<u64> = Bounds::new(5, 0, 100);
 pub const FAULTY_WITHIN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(300), SHORTEST_DEADLINE, LONG);
 pub const FAULTY_BROKEN_AFTER: Bounds<u64> = Bounds::new(3, 0, 100);
+pub const MONITOR_INTERVAL: Bounds<Span> = Bounds::new(Span::from_whole_seconds(10), Span::ZERO, LONG);
 pub const FAULTY_PROBE: Bounds<Span> = Bounds::new(Span::from_whole_seconds(600), Span::ZERO, LONG);
 
 pub const REBALANCE_THRESHOLD: Bounds<u64> = Bounds::new(0, 0, 200);
@@ -128,6 +129,7 @@ pub const DESCRIPTIONS: &[(&str, &str)] = &[
     ("faulty.within", "seconds during which these failures count"),
     ("faulty.broken_after", "services that fail on a node in a row until it is broken; 0 for never"),
     ("faulty.probe", "seconds until such a node is tried again; 0 waits for somebody to say so"),
+    ("monitor.interval", "seconds from one slice of nodes to the next whose views are compared; 0 for never"),
     ("rebalance.threshold", "percent points between classes above which the gate opens; 0 for never"),
     ("rebalance.duration", "seconds the spread must stay above without a break"),
     ("rebalance.on_preempt", "what becomes of a stopped task: requeue, fail or drop"),

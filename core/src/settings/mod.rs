@@ -3,6 +3,7 @@
 pub mod bounds;
 mod elastic;
 mod faulty;
+mod monitor;
 mod raw;
 mod raw_sections;
 mod raw_shares;
@@ -19,6 +20,7 @@ use crate::time::Span;
 
 pub use elastic::{ElasticSettings, RawElastic};
 pub use faulty::{FaultySettings, RawFaulty};
+pub use monitor::{MonitorSettings, RawMonitor};
 pub use raw::{RawSettings, declare_kind};
 pub use raw_sections::{RawDeadlines, RawLimits, RawRetention};
 pub use raw_shares::{RawClass, RawQueue, RawRate, RawRates, RawShares};
@@ -50,6 +52,8 @@ pub struct Settings {
     pub elastic: ElasticSettings,
     /// When a node is avoided, and when it is taken out of use.
     pub faulty: FaultySettings,
+    /// How often the machines are compared.
+    pub monitor: MonitorSettings,
     /// When running work may be taken away.
     pub rebalance: RebalanceSettings,
     /// So many thousandths of a CPU a task must bring for each of its GPUs; 0 for none.

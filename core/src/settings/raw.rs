@@ -12,7 +12,7 @@ use super::bounds::{self, Bounds};
 use super::raw_sections::{RawDeadlines, RawLimits, RawRetention, override_with, seconds_or_default};
 use super::raw_shares::RawShares;
 use super::rebalance::{PROTECTED_MAX, raw_fraction};
-use super::{RawElastic, RawFaulty, RawRebalance, Settings, WindowSettings};
+use super::{RawElastic, RawFaulty, RawMonitor, RawRebalance, Settings, WindowSettings};
 
 /// Settings under their names in files, each of them optional. Lengths of time are seconds.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -40,6 +40,8 @@ pub struct RawSettings {
     pub deadlines: RawDeadlines,
     #[serde(skip_serializing_if = "RawFaulty::is_empty")]
     pub faulty: RawFaulty,
+    #[serde(skip_serializing_if = "RawMonitor::is_empty")]
+    pub monitor: RawMonitor,
     #[serde(skip_serializing_if = "RawRebalance::is_empty")]
     pub rebalance: RawRebalance,
     /// What of its fair share a queue keeps when others take work away.
@@ -91,6 +93,7 @@ impl RawSettings {
             retention: section(fields, "retention", RawRetention::read),
             deadlines: section(fields, "deadlines", RawDeadlines::read),
             faulty: section(fields, "faulty", RawFaulty::read),
+            monitor: section(fields, "monitor", RawMonitor::read),
             rebalance: section(fields, "rebalance", RawRebalance::read),
             protected_fraction: fields
                 .get("protected_fraction")
@@ -116,6 +119,7 @@ impl RawSettings {
         self.retention.merge(&over.retention);
         self.deadlines.merge(&over.deadlines);
         self.faulty.merge(&over.faulty);
+        self.monitor.merge(&over.monitor);
         self.rebalance.merge(&over.rebalance);
         override_with(&mut self.protected_fraction, &over.protected_fraction);
         override_with(&mut self.gpu_cpu_ratio, &over.gpu_cpu_ratio);
@@ -138,6 +142,7 @@ impl RawSettings {
             retention: self.retention.validate(&log),
             deadlines: self.deadlines.validate(&log),
             faulty: self.faulty.validate(&log),
+            monitor: self.monitor.validate(&log),
             elastic: self.elastic.validate(&log),
             gpu_cpu_ratio: self.gpu_cpu_ratio(&log),
             rebalance: self.rebalance.validate(self.protected_fraction, &log),
@@ -196,6 +201,7 @@ impl From<&Settings> for RawSettings {
             retention: RawRetention::from(&settings.retention),
             deadlines: RawDeadlines::from(&settings.deadlines),
             faulty: RawFaulty::from(&settings.faulty),
+            monitor: RawMonitor::from(&settings.monitor),
             rebalance: RawRebalance::from(&settings.rebalance),
             protected_fraction: raw_fraction(&settings.rebalance),
             gpu_cpu_ratio: Some(f64::from(settings.gpu_cpu_ratio) / 1_000.0),

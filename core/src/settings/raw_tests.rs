@@ -106,7 +106,7 @@ fn every_setting_is_described() {
     // What has no value unless it is given.
     let given = ["default_class", "non_preemptible_factor", "excess_budget", "protected_fraction"];
     let mut names: BTreeSet<String> = given.map(str::to_owned).into();
-    let sections = ["limits", "retention", "deadlines", "faulty", "rebalance"];
+    let sections = ["limits", "retention", "deadlines", "faulty", "monitor", "rebalance"];
     for (name, value) in fields {
         match value {
             serde_json::Value::Object(section) if sections.contains(&name.as_str()) => {

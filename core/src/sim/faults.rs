@@ -42,6 +42,7 @@ pub(super) enum Fault {
     GiveBack(NodeId),
     AskUsage(NodeId),
     SetPool(PoolState),
+    Audit(NodeId),
     /// Somebody asks why a group waits, or what keeps it from a node.
     Ask(GroupId, Option<NodeId>),
 }
@@ -52,7 +53,7 @@ impl Fault {
             let ids: Vec<NodeId> = world.cluster.nodes().map(|(id, _)| id).collect();
             rng.choice(ids)
         };
-        Some(match rng.u8(0..34) {
+        Some(match rng.u8(0..38) {
             0..=7 => Fault::Submit,
             8 => Fault::AddNode,
             9 => Fault::RemoveNode(pick_node(rng)?),
@@ -73,6 +74,7 @@ impl Fault {
             27 => Fault::AskUsage(pick_node(rng)?),
             28..=29 => Fault::Reprioritise,
             32 => Fault::SetPool(pools::state(rng)),
+            33..=35 => Fault::Audit(pick_node(rng)?),
             _ => Fault::ChangeSettings,
         })
     }
@@ -123,6 +125,7 @@ impl Troublemaker {
             Fault::CrashAgent(node) => world.crash_agent(*node),
             Fault::Reserve(node) => self.reserve(world, *node),
             Fault::GiveBack(node) => self.give_back(world, *node),
+            Fault::Audit(node) => self.audit(world, *node),
             Fault::AskUsage(node) => self.ask_usage(world, *node),
             Fault::RepeatReport => self.repeat_report(world),
             Fault::Cancel(job) => {

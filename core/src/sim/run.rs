@@ -252,7 +252,8 @@ impl Run<'_> {
         let messages = self.world.take_host_messages();
         self.bound += messages.iter().filter(|message| bound(message)).count() as u64;
         self.trouble.prepare(&messages, &mut self.world);
-        let watched = self.tries.watch(&messages, &self.world);
+        let watched = nothing_was_found(&messages);
+        let watched = watched.and(self.tries.watch(&messages, &self.world));
         let watched = watched.and(self.endings.watch(&messages, &self.world)).and(self.tags.watch(&messages));
         let outbox = self.world.last_outbox().expect("outboxes are kept");
         let bytes =
@@ -413,4 +414,13 @@ impl Run<'_> {
     fn failure(&self, kind: FailureKind, what: String) -> Failure {
         Failure { seed: self.seed, step: self.report.steps, kind, what }
     }
+}
+
+/// Whatever the Monitor finds is a fault of one of the machines.
+fn nothing_was_found(messages: &[HostMessage]) -> Result<(), Broken> {
+    let finding = messages.iter().find_map(|message| match message {
+        HostMessage::Finding(finding) => Some(finding),
+        _ => None,
+    });
+    finding.map_or(Ok(()), |finding| Err(Broken::new(5, finding.to_string())))
 }
