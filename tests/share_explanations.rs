@@ -20,10 +20,11 @@ fn waiting<'a>(report: &'a Value, job: &str) -> &'a Value {
 
 /// Classes that fill a cluster of one-slot workers: percent, running and waiting tasks of each.
 fn full(classes: &[(String, u64, u64, u64)]) -> Value {
-    let settings: Vec<Value> = classes
-        .iter()
-        .map(|(name, percent, ..)| json!({"name": name, "percent": percent, "requestors": [format!("^{name}$")]}))
-        .collect();
+    let class = |(name, percent, ..): &(String, u64, u64, u64)| {
+        let requestors = [format!("^{name}$")];
+        json!({"name": name, "percent": percent, "requestors": requestors})
+    };
+    let settings: Vec<Value> = classes.iter().map(class).collect();
     let job = |(name, _, running, waiting): &(String, u64, u64, u64)| json!({"name": name, "requestor": name, "tasks": running + waiting, "request": {"slot": 1}});
     let some = |(_, _, running, waiting): &&(String, u64, u64, u64)| running + waiting > 0;
     let runs = |(name, _, running, _): &(String, u64, u64, u64)| json!({"job": name, "group": "tasks", "role": "task", "count": running});

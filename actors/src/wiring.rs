@@ -118,13 +118,7 @@ pub(crate) fn wire(
     router.runner.post(vec![RunnerMessage::Settings(runner_settings)]);
     let window = common.decide_only.then_some(options.assignment_window.max(1));
     router.scheduler.post(vec![SchedulerMessage::NewCredit { window }]);
-    // Behind everything that was on its way when the snapshot was taken.
-    for (node, change) in agents_to_begin {
-        router.shard(node).do_send(change);
-    }
-    if restored {
-        router.cluster.post(vec![ClusterMessage::LookAgain]);
-    }
+    go_on(&router, agents_to_begin, restored);
     assert!(common.router.set(router).is_ok(), "wiring is done once");
     let Common { clock, fatal, decide_only, .. } = common;
     let settings = shared_settings;
@@ -223,6 +217,16 @@ fn stop_what_ran(jobs: &JobState, board: &Board, assignments: &AssignmentQueue) 
         if let (Some(job), Some(node)) = (job, node) {
             assignments.push(Order::Stop, task.attempt, job, node, task.node);
         }
+    }
+}
+
+/// Lets what is behind everything that was on its way when the snapshot was taken begin.
+fn go_on(router: &Router, agents_to_begin: Vec<(NodeId, AgentChange)>, restored: bool) {
+    for (node, change) in agents_to_begin {
+        router.shard(node).do_send(change);
+    }
+    if restored {
+        router.cluster.post(vec![ClusterMessage::LookAgain]);
     }
 }
 

@@ -99,5 +99,7 @@ impl Handle {
 
 /// A text that is kept, without the rest of one that is too long.
 fn abridged(text: &str) -> Arc<str> {
-    text[..text.floor_char_boundary(REASON_BYTES_MAX)].into()
+    let ends = text.char_indices().map(|(start, letter)| start + letter.len_utf8());
+    let end = ends.take_while(|end| *end <= REASON_BYTES_MAX).last().unwrap_or(0);
+    text[..end].into()
 }

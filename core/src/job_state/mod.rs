@@ -274,7 +274,7 @@ impl JobState {
     fn audit(&self, audit: &Audit, out: &mut Outbox) {
         for attempt in audit.nodes.iter().flat_map(|node| &node.live) {
             let live = self.live.get(attempt.slot.index()).and_then(Option::as_ref);
-            if !live.is_some_and(|live| live.attempt == *attempt) {
+            if live.is_none_or(|live| live.attempt != *attempt) {
                 out.host.push(HostMessage::Finding(Finding::UnknownToJobs(*attempt)));
             }
         }

@@ -54,6 +54,7 @@ impl Scheduler {
         for group in (0..groups).map(|index| GroupId::new(id, index as u16)) {
             let Some(view) = self.group(group) else { continue };
             let (is_gang, roles) = (view.gang.is_some(), view.roles.len());
+            self.doubt(group);
             if is_gang {
                 self.dequeue_gang(group);
             }

@@ -94,6 +94,9 @@ pub(super) trait Cause {
     fn name(&self, group: GroupId) -> StopCause;
 }
 
+/// Roles and the nodes on which a task of each would find room.
+type Places = Vec<(u16, NodeId)>;
+
 impl Scheduler {
     /// Takes away what may be taken for those who cannot start otherwise.
     pub(super) fn disrupt(&mut self, now: Time, out: &mut Outbox) {
@@ -289,7 +292,7 @@ impl Scheduler {
         beneficiary: &Beneficiary,
         cause: &dyn Cause,
         pass: &mut Pass,
-    ) -> Option<(Vec<Unit>, Vec<(u16, NodeId)>)> {
+    ) -> Option<(Vec<Unit>, Places)> {
         let lanes = pass.candidates.lanes.keys();
         let lanes = lanes.filter_map(|leaf| cause.value(self, wish, *leaf)).collect();
         let mut walk = Walk::new(&pass.candidates, lanes);

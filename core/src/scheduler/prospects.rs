@@ -1,9 +1,9 @@
 //! Prospects: whether a group could ever fit on the nodes that are there, each as if it were empty.
 //!
-//! Usage, pauses, silence and loans pass; the condition of a node, its capacity, its facts and who else may
-//! use it are taken as they are. Groups that are to fail when they can never fit are looked at when they
-//! come to wait. What is found then is an arrangement: as long as none of its nodes has changed the group
-//! need not be looked at again, whatever else happens in the cluster.
+//! Usage, pauses, silence, loans and the pool of what runs pass; the condition of a node, its capacity, its
+//! facts and who else may use it are taken as they are. Groups that are to fail when they can never fit are
+//! looked at when they come to wait. What is found then is an arrangement: as long as none of its nodes has
+//! changed the group need not be looked at again, whatever else happens in the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

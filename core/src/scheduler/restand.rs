@@ -73,6 +73,8 @@ impl Scheduler {
     /// Queues it where its job stands by now, to be tried at once.
     fn list_again(&mut self, now: Time, unlisted: Vec<Unlisted>) {
         for Unlisted { group, is_gang, queued } in unlisted {
+            // Others may ask for it by now, for whom other nodes are.
+            self.doubt(group);
             for (role, tasks) in queued.into_iter().enumerate() {
                 let view = &mut self.group_mut(group).expect("it was unlisted").roles[role];
                 view.queued = tasks;

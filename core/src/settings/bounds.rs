@@ -58,7 +58,6 @@ pub const DOWN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(60), SHORTES
 pub const HALF_TIME: Bounds<Span> = Bounds::new(HOUR, Span::from_millis(1), LONG);
 
 pub const FREEZE: Bounds<Span> = Bounds::new(Span::from_whole_seconds(60), Span::ZERO, LONG);
-pub const RESIZE_INTERVAL: Bounds<Span> = Bounds::new(Span::ZERO, Span::ZERO, LONG);
 
 pub const FAULTY_FAILURES: Bounds<u64> = Bounds::new(5, 0, 100);
 pub const FAULTY_WITHIN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(300), SHORTEST_DEADLINE, LONG);
@@ -80,6 +79,7 @@ pub const DESCRIPTIONS: &[(&str, &str)] = &[
     ("window_cap", "seconds after its first arrival at which a window closes at the latest"),
     ("window_adaptive", "plan the first arrival after quiet at once and open the window behind it"),
     ("placement", "which node with room a task gets where its role does not say: spread or pack"),
+    ("pool", "who stays in one pool where a job does not say: any (nobody), group or job"),
     ("on_unsatisfiable", "what becomes of a group that can never fit where it does not say: wait or fail"),
     ("resources", "resource kinds besides slot, cpu, memory and gpu"),
     ("classes", "classes of requestors, each with its percent of all there is, patterns and cap"),
@@ -124,7 +124,7 @@ pub const DESCRIPTIONS: &[(&str, &str)] = &[
         "headroom",
         "the part of every resource, between 0 and 1, that the growth of elastic groups leaves free",
     ),
-    ("resize_interval", "seconds between looks at elastic groups that differ too much; 0 for never"),
+    ("gpu_cpu_ratio", "CPUs that a task must bring for each of its GPUs, or it is refused; 0 for none"),
     ("faulty.failures", "failures of one version of a service that put a node last for it; 0 for never"),
     ("faulty.within", "seconds during which these failures count"),
     ("faulty.broken_after", "services that fail on a node in a row until it is broken; 0 for never"),

@@ -1,5 +1,4 @@
-//! How elastic groups change their size: how long they rest in between, what stays free, and how often
-//! somebody looks whether they differ too much.
+//! How elastic groups change their size: how long they rest in between, and what stays free.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,14 +15,11 @@ pub struct ElasticSettings {
     pub freeze: Span,
     /// The part of every kind that growth leaves free, in millionths.
     pub headroom: u32,
-    /// How often elastic groups are compared with each other; zero for never.
-    pub resize_interval: Span,
 }
 
 impl Default for ElasticSettings {
     fn default() -> ElasticSettings {
-        let (freeze, resize_interval) = (bounds::FREEZE.default, bounds::RESIZE_INTERVAL.default);
-        ElasticSettings { freeze, headroom: 0, resize_interval }
+        ElasticSettings { freeze: bounds::FREEZE.default, headroom: 0 }
     }
 }
 
@@ -35,8 +31,6 @@ pub struct RawElastic {
     /// A part of 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headroom: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resize_interval: Option<f64>,
 }
 
 const MILLION: f64 = 1_000_000.0;
@@ -46,14 +40,12 @@ impl RawElastic {
         RawElastic {
             freeze: read_seconds(fields, "freeze", bounds::FREEZE),
             headroom: fields.get("headroom").and_then(|cursor| cursor.number(0.0..=1.0)),
-            resize_interval: read_seconds(fields, "resize_interval", bounds::RESIZE_INTERVAL),
         }
     }
 
     pub(super) fn merge(&mut self, over: &RawElastic) {
         override_with(&mut self.freeze, &over.freeze);
         override_with(&mut self.headroom, &over.headroom);
-        override_with(&mut self.resize_interval, &over.resize_interval);
     }
 
     pub(super) fn validate(&self, log: &FaultLog) -> ElasticSettings {
@@ -68,12 +60,6 @@ impl RawElastic {
         ElasticSettings {
             freeze: seconds_or_default(log, "freeze", self.freeze, bounds::FREEZE),
             headroom: if is_part { (headroom * MILLION).round() as u32 } else { 0 },
-            resize_interval: seconds_or_default(
-                log,
-                "resize_interval",
-                self.resize_interval,
-                bounds::RESIZE_INTERVAL,
-            ),
         }
     }
 }
@@ -83,7 +69,6 @@ impl From<&ElasticSettings> for RawElastic {
         RawElastic {
             freeze: Some(elastic.freeze.as_seconds()),
             headroom: Some(f64::from(elastic.headroom) / MILLION),
-            resize_interval: Some(elastic.resize_interval.as_seconds()),
         }
     }
 }

@@ -57,7 +57,7 @@ pub struct RawSettings {
 }
 
 /// Settings of the format on which nothing acts yet. None of them may be passed over in silence.
-const LATER: [Later; 1] = [Later::Absent("claim_after")];
+const LATER: [Later; 2] = [Later::Absent("claim_after"), Later::Absent("resize_interval")];
 
 /// So many CPUs at most can be demanded for each GPU.
 const RATIO_MAX: f64 = 1_000.0;

@@ -74,10 +74,13 @@ impl Control {
     }
 }
 
+/// A requestor and a basis of theirs.
+type Basis = (Arc<str>, Arc<str>);
+
 /// The tags of each requestor and basis in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct Tags {
-    came: BTreeMap<(Arc<str>, Arc<str>), Vec<Arc<str>>>,
+    came: BTreeMap<Basis, Vec<Arc<str>>>,
 }
 
 impl Tags {

@@ -54,11 +54,8 @@ impl Endings {
         let (mut present, mut unable) = (BTreeSet::new(), false);
         for (index, group) in job.groups.iter().enumerate() {
             let id = GroupId::new(id, index as u16);
-            let count = |state| group.count(state);
-            if self.unable.contains(&id) {
-                unable = true;
-                promise!(9, count(TaskState::Cancelled) == 0, "{id} could never fit, it was not cancelled");
-            }
+            let is_unable = self.unable.contains(&id);
+            unable |= is_unable;
             for (role, view) in group.roles.iter().enumerate() {
                 for index in 0..view.tasks() {
                     let task = TaskId { group: id, role: role as u16, index };
@@ -68,6 +65,7 @@ impl Endings {
                     let cancelled = told.is_none() && state == TaskState::Cancelled;
                     let aborted = self.aborted.contains(&id.job());
                     promise!(9, !(cancelled && aborted), "{task} was aborted, not cancelled");
+                    promise!(9, !(cancelled && is_unable), "{task} could never fit, it was not cancelled");
                     present.insert(state);
                 }
             }

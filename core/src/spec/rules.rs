@@ -103,6 +103,8 @@ impl Rules {
     /// Whether the node may do at some time, whoever has borrowed it now.
     pub fn may_allow(&self, facts: &NodeFacts) -> bool {
         let may_come = |filter| match (filter, &facts.access) {
+            // It is bound only while something it stays with runs.
+            (Filter::BoundPool, _) => true,
             (Filter::Access, Some(access)) => {
                 access.ever_allows(self.asker.as_deref().unwrap_or(&Asker::default()))
             }

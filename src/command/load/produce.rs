@@ -16,6 +16,9 @@ use super::workload;
 /// Producers pause while more tasks than this are unfinished, so that memory stays bounded.
 const UNFINISHED_MAX: u64 = 50_000;
 
+/// Attempts that a service carries out itself, and their nodes.
+pub(super) type Begun = VecDeque<(Attempt, Arc<str>)>;
+
 /// What producers share.
 #[derive(Clone)]
 pub(super) struct Producers {
@@ -23,7 +26,7 @@ pub(super) struct Producers {
     pub(super) counts: Arc<Counts>,
     pub(super) over: Arc<AtomicBool>,
     /// Assignments that nobody has reported the end of, where the runtime only decides.
-    pub(super) begun: Arc<Mutex<VecDeque<(Attempt, Arc<str>)>>>,
+    pub(super) begun: Arc<Mutex<Begun>>,
 }
 
 /// One producer: what it submits, and how fast.

@@ -44,8 +44,10 @@ impl Bench {
     }
 }
 
+/// What is said of nodes but how they stand, which follows every change.
 fn node_events(out: &Outbox) -> Vec<&NodeEvent> {
     let events = out.host.iter().filter_map(|message| match message {
+        HostMessage::Node(NodeEvent::State { .. }) => None,
         HostMessage::Node(event) => Some(event),
         _ => None,
     });
