@@ -42,7 +42,7 @@ fn counts(table: &mut Table, rounds: u32) {
         let loads: Vec<Vec<ClassLoad>> = (0..64)
             .map(|_| {
                 let load = |class: usize| {
-                    let waits = pressure > 1_000 || class % 2 == 0;
+                    let waits = pressure > 1_000 || class.is_multiple_of(2);
                     let waiting = if waits { rng.u64(1..pressure) } else { 0 };
                     ClassLoad { running: rng.u64(..2_000), waiting }
                 };
