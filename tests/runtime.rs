@@ -122,7 +122,7 @@ fn cancelling_ends_what_waits_and_what_runs() {
 #[test]
 fn waits_are_explained_and_end_when_a_node_changes() {
     run(async {
-        let config = Config::preset("beaker").expect("it is there");
+        let config = Config::preset("paddle").expect("it is there");
         let runtime = Runtime::builder().config(config).executor(nothing()).start().expect("it starts");
         let handle = runtime.handle();
         handle.add_node(slot_node("a", 1)).await.expect("the node is new");
@@ -134,6 +134,22 @@ fn waits_are_explained_and_end_when_a_node_changes() {
         let patch = NodePatch { capacity, ..NodePatch::default() };
         handle.update_node("a", patch).await.expect("the node is there");
         handle.wait(job).await.expect("it finishes");
+    });
+}
+
+/// Goal: where the settings say so, what can never fit is ended with the reason instead of waiting for ever.
+#[test]
+fn what_can_never_fit_is_ended_with_the_reason_where_the_settings_say_so() {
+    run(async {
+        let config = Config::preset("beaker").expect("it is there");
+        let runtime = Runtime::builder().config(config).executor(nothing()).start().expect("it starts");
+        let handle = runtime.handle();
+        handle.add_node(slot_node("a", 1)).await.expect("the node is new");
+        let job = handle.submit(JobSpec::bag("big", 1).request("slot", 4)).await.expect("accepted");
+        let status = handle.wait(job).await.expect("it is ended");
+        assert_eq!((status.completed, status.aborted), (0, 1));
+        let reason = status.abort_reason.expect("the reason is kept");
+        assert!(reason.contains("even if empty"), "{reason}");
     });
 }
 

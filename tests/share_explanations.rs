@@ -25,9 +25,15 @@ fn full(classes: &[(String, u64, u64, u64)]) -> Value {
         json!({"name": name, "percent": percent, "requestors": requestors})
     };
     let settings: Vec<Value> = classes.iter().map(class).collect();
-    let job = |(name, _, running, waiting): &(String, u64, u64, u64)| json!({"name": name, "requestor": name, "tasks": running + waiting, "request": {"slot": 1}});
+    let job = |(name, _, running, waiting): &(String, u64, u64, u64)| {
+        let tasks = running + waiting;
+        json!({"name": name, "requestor": name, "tasks": tasks, "request": {"slot": 1}})
+    };
     let some = |(_, _, running, waiting): &&(String, u64, u64, u64)| running + waiting > 0;
-    let runs = |(name, _, running, _): &(String, u64, u64, u64)| json!({"job": name, "group": "tasks", "role": "task", "count": running});
+    let runs = |class: &(String, u64, u64, u64)| {
+        let (name, _, running, _) = class;
+        json!({"job": name, "group": "tasks", "role": "task", "count": running})
+    };
     let workers: u64 = classes.iter().map(|(_, _, running, _)| running).sum();
     json!({
         "config": "scoot",
