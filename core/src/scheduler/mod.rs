@@ -359,7 +359,7 @@ impl Machine for Scheduler {
         if idle {
             self.note_lost_wake_ups(&turn, out);
         }
-        self.tell_shares(&turn, out);
+        let capacity_changed = turn.capacity_changed;
         if let Some(plan) = turn.take_plan(&mut self.last_plan) {
             out.cluster.push(ClusterMessage::Commit(plan));
         }
@@ -375,6 +375,8 @@ impl Machine for Scheduler {
         self.disrupt(now, out);
         self.push_figures(out);
         self.fail_the_unable(out);
+        // Nothing of a turn changes a share after this.
+        self.tell_shares(capacity_changed, out);
         self.answer_next_question(out);
     }
 

@@ -11,7 +11,6 @@ use crate::share_report::{ShareLoad, ShareName, ShareNews};
 
 use super::Scheduler;
 use super::account::Account;
-use super::plan::Turn;
 use super::shares::{Shares, units, weight_of};
 
 /// What the host was told of the shares.
@@ -38,7 +37,7 @@ impl Scheduler {
     }
 
     /// Tells the host of the shares that changed in this turn, once.
-    pub(super) fn tell_shares(&mut self, turn: &Turn, out: &mut Outbox) {
+    pub(super) fn tell_shares(&mut self, capacity_changed: bool, out: &mut Outbox) {
         if self.told.anew {
             self.told = Told { anew: false, total: self.total_units() };
             self.shares.take_changed();
@@ -51,7 +50,7 @@ impl Scheduler {
         let grew = std::mem::replace(&mut self.told.total, total) != total;
         let mut changed = self.shares.take_changed();
         // Parts of what there is are others as soon as that is.
-        if turn.capacity_changed && self.settings.shares.unit == ShareUnit::Dominant {
+        if capacity_changed && self.settings.shares.unit == ShareUnit::Dominant {
             changed = (0..self.shares.queues.len() as u32).collect();
         }
         if changed.is_empty() && !grew {
