@@ -57,7 +57,9 @@ impl Role {
     fn growth(&self) -> u32 {
         let delayed = self.tried.values().filter(|tried| tried.delayed.is_some()).count() as u32;
         let size = self.live() + self.done() + delayed;
-        let bounds = self.bounds.filter(|bounds| !bounds.closing);
+        // A member may complete while its group breaks, when nothing is said of it yet.
+        let begins_to_end = self.count(TaskState::Completed) > 0;
+        let bounds = self.bounds.filter(|bounds| !bounds.closing && !begins_to_end);
         bounds.map_or(0, |bounds| bounds.max.saturating_sub(size).min(self.tasks() - size))
     }
 }

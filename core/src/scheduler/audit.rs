@@ -24,8 +24,9 @@ impl Scheduler {
     }
 
     pub(super) fn audit(&mut self, audit: &Audit, turn: &mut Turn, out: &mut Outbox) {
-        // With a plan on its way the view is ahead of the ledger: nothing could be said.
-        let conclusive = self.booked_plan == self.last_plan;
+        // With a plan on its way, or room that is kept for somebody, the view differs from the ledger on
+        // purpose: nothing could be said.
+        let conclusive = self.booked_plan == self.last_plan && self.earmarks.is_empty();
         if conclusive {
             for node in &audit.nodes {
                 self.audit_node(node, turn, out);

@@ -107,7 +107,8 @@ impl Scheduler {
         for role in 0..roles {
             self.reshape(Entry { group: id, role: role as u16 }, pool);
         }
-        if is_gang {
+        // An elastic group of which enough is done by now needs nothing any more.
+        if is_gang && self.group(id).is_some_and(|group| group.waits_as_whole()) {
             let shape = self.enqueue_gang(id);
             self.open_unless_collecting(shape);
         }

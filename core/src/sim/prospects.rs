@@ -22,7 +22,12 @@ impl World {
         }
         for startable in self.scheduler.startable() {
             let id = startable.group;
-            if self.scheduler.fails_if_unable(id) {
+            // A group that has started may grow, but needs no more.
+            let has_started = self.jobs.job(id.job()).is_ok_and(|job| {
+                let group = &job.groups[id.index()];
+                group.is_elastic() && group.live > 0
+            });
+            if self.scheduler.fails_if_unable(id) && !has_started {
                 let possible = self.might_fit(id);
                 promise!(4, possible != Some(false), "{id} waits although it can never fit and is to fail");
             }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::id::{Attempt, TaskId};
+use crate::job_state::GroupStatus;
 use crate::machine::{Broken, promise};
 use crate::messages::{HostMessage, JobEvent};
 use crate::outcome::TaskState;
@@ -50,10 +51,12 @@ impl Tries {
     }
 }
 
-/// Lost members of a group that is being cancelled wait until it is gone, whatever they have used.
+/// Lost members of a group that is being cancelled wait until it is gone, which may be in the same turn,
+/// whatever they have used.
 fn retries_of(attempt: Attempt, world: &World) -> Option<&Retries> {
     let job = world.jobs.job(attempt.task.job()).ok()?;
     let group = &job.spec.groups[attempt.task.group.index()];
-    let active = job.groups[attempt.task.group.index()].status != crate::job_state::GroupStatus::Withdrawing;
+    let status = job.groups[attempt.task.group.index()].status;
+    let active = matches!(status, GroupStatus::Active | GroupStatus::Breaking);
     group.roles[usize::from(attempt.task.role)].retries.as_deref().filter(|_| active)
 }
