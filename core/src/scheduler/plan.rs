@@ -147,6 +147,12 @@ impl Scheduler {
         self.look_at_headroom();
         turn.touched.extend(std::mem::take(&mut self.unserved));
         self.open_bound_shapes(turn);
+        if self.is_starved() {
+            // Whoever came next needs more credit than there is: nobody uses up what is left before it.
+            let touched = Round::new(self.rounds, turn.now, std::mem::take(&mut turn.touched));
+            self.starve(touched.into_nodes(&self.nodes));
+            return self.end_turn(turn);
+        }
         self.rounds += 1;
         let mut round = Round::new(self.rounds, turn.now, std::mem::take(&mut turn.touched));
         let starved = loop {
