@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cpu_time::ThreadTime;
 
+use plimsoll_core::constraint::Constraint;
 use plimsoll_core::id::{GroupId, JobId};
 use plimsoll_core::machine::Machine;
 use plimsoll_core::messages::{
@@ -13,7 +14,7 @@ use plimsoll_core::messages::{
 use plimsoll_core::outcome::Exit;
 use plimsoll_core::resources::Resources;
 use plimsoll_core::settings::Settings;
-use plimsoll_core::spec::{NodeChoice, OnUnsatisfiable, ShapeSpec, Standing, Start, Tie};
+use plimsoll_core::spec::{NodeChoice, OnUnsatisfiable, Rules, ShapeSpec, Standing, Start, Tie};
 use plimsoll_core::time::{Span, Time};
 
 use crate::baseline::Baseline;
@@ -63,6 +64,7 @@ struct Run {
     now: Time,
     jobs: u64,
     tasks: u32,
+    shape: Arc<ShapeSpec>,
     reports: Vec<EndReport>,
     /// What was said while the nodes came in. It is kept because the first turn after dropping so
     /// many small pieces would be charged with the allocator's tidying up.
@@ -70,20 +72,21 @@ struct Run {
 }
 
 impl Run {
-    fn new(settings: &Arc<Settings>, (nodes, tasks): (u32, u32)) -> Run {
+    fn new(settings: &Arc<Settings>, (nodes, tasks): (u32, u32), rules: Rules) -> Run {
         // Room for two jobs and a little more.
         let each = i64::from(2 * tasks.div_ceil(nodes) + 1);
         let capacity = Resources::of(CPU, each * 1_000);
         let (machines, spoken) = Machines::with_nodes(settings, nodes, &capacity);
-        Run { machines, now: Time::ZERO, jobs: 0, tasks, reports: Vec::new(), _spoken: spoken }
+        let shape = ShapeSpec { request: Resources::of(CPU, 1_000), rules, ..ShapeSpec::default() };
+        let (shape, reports) = (Arc::new(shape), Vec::new());
+        Run { machines, now: Time::ZERO, jobs: 0, tasks, shape, reports, _spoken: spoken }
     }
 
     fn job(&mut self) -> Spent {
         self.jobs += 1;
         self.now = self.now + Span::from_millis(10);
-        let shape = Arc::new(ShapeSpec { request: Resources::of(CPU, 1_000), ..ShapeSpec::default() });
         let role = RoleArrival {
-            shape,
+            shape: Arc::clone(&self.shape),
             tasks: self.tasks,
             min: 0,
             initial: 0,
@@ -155,8 +158,14 @@ fn placements(message: &ClusterMessage) -> usize {
     }
 }
 
-fn measure_once(settings: &Arc<Settings>, size: (u32, u32)) -> Costs {
-    let mut run = Run::new(settings, size);
+/// A rule that every node keeps, and that has to be asked of every node.
+fn constraint() -> Rules {
+    let constraint = Constraint::parse("node.labels.zone != b").expect("a good constraint");
+    Rules { constraints: vec![constraint], ..Rules::default() }
+}
+
+fn measure_once(settings: &Arc<Settings>, size: (u32, u32), rules: Rules) -> Costs {
+    let mut run = Run::new(settings, size, rules);
     let (first, second) = (run.job(), run.job());
     run.release_all();
     let third = run.job();
@@ -169,10 +178,10 @@ fn measure_once(settings: &Arc<Settings>, size: (u32, u32)) -> Costs {
     }
 }
 
-fn measure(settings: &Arc<Settings>, size: (u32, u32), options: Options) -> Costs {
+fn measure(settings: &Arc<Settings>, size: (u32, u32), options: Options, rules: &Rules) -> Costs {
     let (fewest, most) = if options.quick { (1, 3) } else { (3, 9) };
     let repetitions = (1_000_000 / u64::from(size.0.max(size.1))).clamp(fewest, most);
-    let costs: Vec<Costs> = (0..repetitions).map(|_| measure_once(settings, size)).collect();
+    let costs: Vec<Costs> = (0..repetitions).map(|_| measure_once(settings, size, rules.clone())).collect();
     let middle = |figure: fn(&Costs) -> f64| median(costs.iter().map(figure).collect());
     Costs {
         first: middle(|costs| costs.first),
@@ -196,6 +205,8 @@ pub fn table(options: Options, baselines: &[Baseline]) -> Table {
         "warm, room left",
         "warm, after releases",
         "packed, after releases",
+        "constrained, first sight",
+        "constrained, after releases",
         "deciding and booking",
         "scan",
         "times scan",
@@ -204,17 +215,19 @@ pub fn table(options: Options, baselines: &[Baseline]) -> Table {
     let mut table = Table::new("Assignments per CPU second, deciding only unless said", &columns);
     let grid: &[(u32, u32)] = if options.quick { &GRID_QUICK } else { &GRID };
     // Once for nothing: from here on the allocator keeps its memory, and the rows can be compared.
-    measure_once(&settings_without_window(), grid[grid.len() - 1]);
+    measure_once(&settings_without_window(), grid[grid.len() - 1], Rules::default());
     for (window, settings) in
         [("0", settings_without_window()), ("default", Arc::new(settings_with_window()))]
     {
         let mut rows: Vec<((u32, u32), Costs)> = Vec::new();
         for size in grid {
-            let costs = measure(&settings, *size, options);
+            let anywhere = Rules::default();
+            let costs = measure(&settings, *size, options, &anywhere);
             let packing = Settings { placement: NodeChoice::Pack, ..(*settings).clone() };
-            let packed = measure(&Arc::new(packing), *size, options).after_releases;
+            let packed = measure(&Arc::new(packing), *size, options, &anywhere).after_releases;
+            let constrained = measure(&settings, *size, options, &constraint());
             let baseline = baselines.iter().find(|one| one.nodes == size.0).expect("one for each size");
-            table.row(row(*size, window, costs, packed, baseline));
+            table.row(row(*size, window, costs, (packed, constrained), baseline));
             rows.push((*size, costs));
         }
         table.note(growth(window, &rows));
@@ -229,7 +242,7 @@ fn row(
     (nodes, tasks): (u32, u32),
     window: &str,
     costs: Costs,
-    packed: f64,
+    (packed, constrained): (f64, Costs),
     baseline: &Baseline,
 ) -> Vec<Value> {
     vec![
@@ -240,6 +253,8 @@ fn row(
         Value::Number(per_second(costs.second), 0),
         Value::Number(per_second(costs.after_releases), 0),
         Value::Number(per_second(packed), 0),
+        Value::Number(per_second(constrained.first), 0),
+        Value::Number(per_second(constrained.after_releases), 0),
         Value::Number(per_second(costs.booked), 0),
         Value::Number(per_second(baseline.scan), 0),
         Value::Number(baseline.scan / costs.after_releases, 1),

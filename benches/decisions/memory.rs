@@ -176,8 +176,22 @@ pub fn table(options: Options) -> Table {
         let what = format!("waiting role of {TASKS_PER_WAITING_ROLE} tasks ({what})");
         table.row(waiting.row(what, WAITING_ROLES, waiting.all(), "< 1024"));
     }
+    for (what, tasks) in [("alone in its job", 1), ("one of a thousand in its job", 1_000)] {
+        let (weights, waiting) = waiting_tasks(&settings, tasks);
+        table.row(weights.row(format!("waiting task ({what})"), waiting, weights.all(), ""));
+    }
     table.note("vectors are counted with the room they grew into; a job's specification counts for JobState");
     table
+}
+
+/// Many jobs of so many tasks each that wait, and how many tasks that are.
+fn waiting_tasks(settings: &Arc<Settings>, tasks: u32) -> (Weights, u32) {
+    let empty = World::new(settings, 0).weigh();
+    let mut world = World::new(settings, 0);
+    for _ in 0..10 * WAITING_ROLES {
+        world.submit(JobSpec::bag("bag", tasks, Resources::of(CPU, 1_000)));
+    }
+    (world.weigh().minus(empty), 10 * WAITING_ROLES * tasks)
 }
 
 /// Jobs of a role each that wait because there are no nodes.

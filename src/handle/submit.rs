@@ -1,10 +1,12 @@
 //! Handing jobs in.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use plimsoll_actors::{Command, PushError};
 use plimsoll_core::id::JobId;
 use plimsoll_core::messages::Answer;
+use plimsoll_core::spec::{self, Invalid};
 use tokio::sync::oneshot;
 
 use super::Handle;
@@ -70,7 +72,15 @@ impl Handle {
 
     async fn submit_some(&self, jobs: Vec<JobSpec>) -> Result<SubmitMany, StoppedError> {
         let settings = self.port.settings();
-        let validated: Vec<_> = jobs.iter().map(|job| job.validated(&settings)).collect();
+        let mut validated: Vec<Result<Arc<spec::JobSpec>, Invalid>> = Vec::with_capacity(jobs.len());
+        for (position, job) in jobs.iter().enumerate() {
+            // Nothing changes a specification any more: equal jobs in a row share one.
+            let before = position.checked_sub(1).filter(|before| jobs[*before] == *job);
+            validated.push(match before.map(|before| &validated[before]) {
+                Some(Ok(same)) => Ok(Arc::clone(same)),
+                _ => job.validated(&settings),
+            });
+        }
         let valid = validated.iter().filter_map(|job| job.as_ref().ok()).cloned().collect();
         let (reply, answers) = oneshot::channel();
         self.push(Command::SubmitMany(valid, reply)).await?;
@@ -93,12 +103,11 @@ impl Handle {
 
     /// What the runtime said about a job; nothing at all if it has stopped.
     fn accepted(&self, answer: Option<Answer>, job: JobSpec) -> Result<JobId, SubmitError> {
-        let job = Box::new(job);
         match answer {
             Some(Answer::Accepted(id)) => Ok(id),
-            Some(Answer::Refused(refusal)) => Err(SubmitError::Refused { refusal, job }),
+            Some(Answer::Refused(refusal)) => Err(SubmitError::Refused { refusal, job: Box::new(job) }),
             Some(other) => unreachable!("a submission is accepted or refused, not {other:?}"),
-            None => Err(SubmitError::Stopped { stopped: self.stopped(), job }),
+            None => Err(SubmitError::Stopped { stopped: self.stopped(), job: Box::new(job) }),
         }
     }
 }

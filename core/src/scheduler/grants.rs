@@ -1,6 +1,7 @@
 //! What each class may start of the capacity at hand: its entitlement, then loans.
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use crate::resources::KindId;
 use crate::settings::ShareUnit;
@@ -63,7 +64,7 @@ impl Scheduler {
         if !(0..classes.len()).any(waits) {
             return None;
         }
-        let loads: Vec<ClassLoad> = (0..classes.len())
+        let loads: SmallVec<[ClassLoad; 16]> = (0..classes.len())
             .map(|class| ClassLoad {
                 running: self.running_units(class),
                 waiting: if waits(class) { self.waiting_units(level, class).max(1) } else { 0 },

@@ -120,6 +120,15 @@ impl Leaf {
         self.scoped.get(&realm)
     }
 
+    /// Whether a node has at least the least of every kind that anything here needs.
+    pub(super) fn may_fit(&self, entry: &NodeEntry) -> bool {
+        let free = entry.free.amounts();
+        self.index.largest().is_some_and(|least| {
+            let has = |(kind, least): (usize, &i64)| free.get(kind).copied().unwrap_or(0) >= -least;
+            least.iter().enumerate().all(has)
+        })
+    }
+
     /// The first shape that any node will do for, among those that `admitted` takes and for which the
     /// node has room.
     pub(super) fn first_anywhere(

@@ -55,6 +55,10 @@ impl Near {
         Near { leaf, filed: BTreeMap::new(), by_order: BTreeSet::new() }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.filed.is_empty()
+    }
+
     /// Files a node under the first shape that it has room for; one without any is dropped.
     pub(super) fn file(&mut self, node: NodeId, nodes: &Nodes, shapes: &Shapes) {
         let Some(entry) = nodes.get(node).filter(|entry| entry.takes_work()) else { return };

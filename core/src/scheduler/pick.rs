@@ -5,7 +5,7 @@
 //! has nothing to be served is out for the rest of the turn: what others are given only takes room away.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::id::NodeId;
 use crate::settings::{JobKey, ShareKey};
@@ -63,31 +63,47 @@ pub(super) struct Round {
     number: u64,
     now: Time,
     touched: Vec<NodeId>,
-    near: BTreeMap<LeafId, Near>,
+    /// By leaf, for those that have come up: the nodes filed for it, if there are any.
+    near: Vec<Option<Option<Box<Near>>>>,
 }
 
 impl Round {
     pub(super) fn new(number: u64, now: Time, mut touched: Vec<NodeId>) -> Round {
         touched.sort_unstable();
         touched.dedup();
-        Round { number, now, touched, near: BTreeMap::new() }
+        Round { number, now, touched, near: Vec::new() }
     }
 
     fn near(&mut self, leaf: LeafId, nodes: &Nodes, shapes: &Shapes) -> Option<Candidate> {
         if self.touched.is_empty() {
             return None;
         }
-        let near = self.near.entry(leaf).or_insert_with(|| {
+        if self.near.len() <= leaf.index() {
+            self.near.resize_with(leaf.index() + 1, || None);
+        }
+        let near = self.near[leaf.index()].get_or_insert_with(|| {
             let mut near = Near::new(leaf);
             self.touched.iter().for_each(|node| near.file(*node, nodes, shapes));
-            near
+            (!near.is_empty()).then(|| Box::new(near))
         });
-        near.first(nodes, shapes)
+        near.as_mut()?.first(nodes, shapes)
+    }
+
+    /// Whether it is plain without filing anything that no touched node has room for what waits. Where many
+    /// were touched that is not worth a look.
+    fn has_nothing_near(&self, nodes: &Nodes, shapes: &Shapes) -> bool {
+        const FEW: usize = 4;
+        let hopeless = |node: &NodeId| {
+            let entry = nodes.get(*node).filter(|entry| entry.takes_work());
+            entry.is_none_or(|entry| !shapes.may_touch(entry))
+        };
+        self.touched.len() <= FEW && self.touched.iter().all(hopeless)
     }
 
     /// A candidate was dealt with: its node is filed anew.
     pub(super) fn served(&mut self, leaf: LeafId, candidate: Candidate, nodes: &Nodes, shapes: &Shapes) {
-        let near = self.near.get_mut(&leaf).expect("the candidate was filed");
+        let near = self.near[leaf.index()].as_mut().and_then(Option::as_mut);
+        let near = near.expect("the candidate was filed");
         near.take(candidate.shape);
         near.file(candidate.node, nodes, shapes);
     }
@@ -102,6 +118,9 @@ impl Round {
 impl Scheduler {
     /// What is served next; `None` when nothing more can be.
     pub(super) fn pick(&mut self, round: &mut Round) -> Option<Pick> {
+        if !self.shapes.any_open() && round.has_nothing_near(&self.nodes, &self.shapes) {
+            return None;
+        }
         // What is above the minima of elastic groups comes after everything else.
         let levels = self.settings.shares.levels() * if self.shares.any_surplus() { 2 } else { 1 };
         (0..levels).find_map(|level| match self.settings.shares.share_key {
@@ -149,9 +168,10 @@ impl Scheduler {
             let affordable = grant.div_ceil(self.units_of(pick.offer.shape(), price).max(1));
             return Some(Pick { most: pick.most.min(affordable.min(u64::from(u32::MAX)) as u32), ..pick });
         }
-        let percents = self.settings.shares.classes.as_ref().map(|classes| classes.percents.clone());
+        let settings = Arc::clone(&self.settings);
+        let classes = settings.shares.classes.as_ref();
         let is_last =
-            |class: usize| percents.as_ref().is_some_and(|percents| percents.classes()[class].percent == 0);
+            |class: usize| classes.is_some_and(|classes| classes.percents.classes()[class].percent == 0);
         self.pick_oldest(level, round, is_last)
     }
 
@@ -261,18 +281,19 @@ impl Scheduler {
 
     /// The class that is granted something now, and how many units; grants are made anew as they run out.
     fn granted(&mut self, level: usize) -> Option<(usize, u64)> {
-        let percents = self.settings.shares.classes.as_ref()?.percents.clone();
+        let settings = Arc::clone(&self.settings);
+        let percents = &settings.shares.classes.as_ref()?.percents;
         if self.grants.as_ref().is_none_or(|grants| grants.level != level) {
             self.grants = Some(Grants::new(level, percents.classes().len()));
         }
         let grants = self.grants.as_ref().expect("just made");
-        if let Some(granted) = grants.first(&percents) {
+        if let Some(granted) = grants.first(percents) {
             return Some(granted);
         }
-        let given = self.count_grants(level, &percents)?;
+        let given = self.count_grants(level, percents)?;
         let grants = self.grants.as_mut().expect("just made");
         grants.set(given);
-        grants.first(&percents)
+        grants.first(percents)
     }
 }
 

@@ -412,6 +412,11 @@ impl Shapes {
         first
     }
 
+    /// Whether a node may matter to something that is indexed: false only if it is plain that it does not.
+    pub(super) fn may_touch(&self, entry: &NodeEntry) -> bool {
+        self.leaves.iter().any(|leaf| leaf.has_scoped() || leaf.may_fit(entry))
+    }
+
     /// The order under which a shape is indexed, if it is.
     pub(super) fn index_order(&self, id: ShapeId) -> Option<Order> {
         let shape = self.entries.get(id.0 as usize).and_then(Option::as_ref);
