@@ -367,9 +367,9 @@ fn tie(job: &JobSpec, group: &GroupSpec, default: PoolDefault) -> Tie {
     if is_alone { Tie::None } else { tie }
 }
 
-fn adopted_tasks(adopted: &[Adopted], group: usize, role: usize) -> Vec<(NodeId, u32)> {
+fn adopted_tasks(adopted: &[Adopted], group: usize, role: usize) -> Vec<(NodeId, u32, Time)> {
     let own = adopted.iter().filter(|one| usize::from(one.group) == group && usize::from(one.role) == role);
-    own.map(|one| (one.node, one.tasks)).collect()
+    own.map(|one| (one.node, one.tasks, one.started)).collect()
 }
 
 impl Group {

@@ -155,8 +155,8 @@ pub struct RoleArrival {
     pub duration: Option<Span>,
     /// Under which name run times are remembered.
     pub task_key: Option<Arc<str>>,
-    /// Nodes on which so many of its tasks run already, to be entered where they are.
-    pub adopted: Vec<(NodeId, u32)>,
+    /// Nodes on which so many of its tasks run already, and since when, to be entered where they are.
+    pub adopted: Vec<(NodeId, u32, Time)>,
     /// How long each of its tasks may run, if the role says so: passed on with every placement.
     pub timeout: Option<Span>,
 }
@@ -169,6 +169,8 @@ pub struct Adopted {
     pub role: u16,
     pub node: NodeId,
     pub tasks: u32,
+    /// When they started.
+    pub started: Time,
 }
 
 /// A task that ended without being finished, with the number of its next attempt.

@@ -64,8 +64,12 @@ fn lay_role(
         free[place] -= request;
         let node = NodeId(place as u32);
         match laid.adopted.last_mut() {
-            Some(last) if (last.group, last.role, last.node) == (group, role, node) => last.tasks += 1,
-            _ => laid.adopted.push(Adopted { group, role, node, tasks: 1 }),
+            Some(last)
+                if (last.group, last.role, last.node, last.started) == (group, role, node, started) =>
+            {
+                last.tasks += 1;
+            }
+            _ => laid.adopted.push(Adopted { group, role, node, tasks: 1, started }),
         }
         laid.started.entry((group, role)).or_default().push(started);
     }

@@ -34,8 +34,8 @@ impl Scheduler {
             let shape = self.shapes.intern(place, ShapeKey::Task(Arc::clone(&role.shape)), &mut self.nodes);
             self.shapes.get_mut(shape).references += 1;
             let mut adopted = 0;
-            for (node, tasks) in role.adopted.iter().copied() {
-                turn.adopt(Adoption { entry, node, first: adopted, tasks });
+            for (node, tasks, since) in role.adopted.iter().copied() {
+                turn.adopt(Adoption { entry, node, first: adopted, tasks, since });
                 adopted += tasks;
             }
             let sizes = elastic.as_ref().map(|_| Box::new(ElasticRole::new(&role)));

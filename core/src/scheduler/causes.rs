@@ -5,14 +5,14 @@
 //! - *Fair share* and *lifetime*: a queue below its fair share takes work older than its lifetime from
 //!   queues of its class that are above what is protected of theirs.
 //!
-//! Nobody ever takes from a higher band. Every stop lowers the measure of its cause: what waits above the
-//! band of its victims; what the classes are short of their percents; what the queues of a class are short
-//! of their fair shares, without the classes being short of more.
+//! Nobody ever takes from a higher band. Every stop lowers the measure of its cause: how many tasks wait that
+//! are above the band of its victims; what the classes are short of their percents; what the queues of a class
+//! are short of their fair shares, without the classes being short of more.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::id::{GroupId, Slot, TaskId};
+use crate::id::{GroupId, Slot};
 use crate::messages::{Outbox, RebalancerMessage};
 use crate::outcome::StopCause;
 use crate::settings::ShareKey;
@@ -21,16 +21,17 @@ use crate::time::Time;
 
 use super::Scheduler;
 use super::account::Account;
+use super::floors::Floors;
 use super::leaf::LeafId;
-use super::preempt::{Cause, Help, Pass, Wish};
+use super::preempt::{Cause, Help, Measure, Pass, Wish};
 use super::shapes::ShapeId;
 use super::shares::{self, weight_of};
-use super::sums::Sums;
 use super::victims::LaneValue;
 
 /// A strict band that cannot start otherwise; `old_only` spares what is younger than its lifetime.
 struct HigherWork {
     old_only: bool,
+    floors: Floors,
 }
 
 /// A class below its percent.
@@ -50,7 +51,7 @@ impl Scheduler {
     pub(super) fn help_by_cause(&mut self, wishes: &[Wish], pass: &mut Pass, out: &mut Outbox) {
         let rebalance = self.settings.rebalance;
         if rebalance.higher || rebalance.lifetime {
-            let cause = HigherWork { old_only: !rebalance.higher };
+            let cause = HigherWork { old_only: !rebalance.higher, floors: self.floors() };
             let lowest = self.settings.shares.levels() as u16 - 1;
             for wish in wishes.iter().filter(|wish| wish.level < lowest) {
                 while self.help(wish, &cause, pass, out) == Help::Given {}
@@ -212,26 +213,25 @@ impl Scheduler {
         u128::from(shares::WHOLE) * u128::from(percent) / 100
     }
 
-    fn level_of(&self, task: TaskId) -> u16 {
-        self.shares.leaf(self.leaf_of(task.job())).level
+    /// How many tasks wait in this band and above it, beside those who are seen to.
+    fn waiting_above(&self, level: u16, pass: &Pass) -> u128 {
+        let leaves = self.shares.leaves.iter().filter(|leaf| leaf.level <= level);
+        let waiting: u64 = leaves.map(|leaf| leaf.waiting).sum();
+        let of_level = |group: GroupId| self.shares.leaf(self.leaf_of(group.job())).level <= level;
+        let promised = pass.promised.iter().filter(|((group, _), _)| of_level(*group));
+        let promised: u64 = promised.map(|(_, tasks)| u64::from(*tasks)).sum();
+        u128::from(waiting.saturating_sub(promised))
     }
 }
 
 impl Cause for HigherWork {
     fn value(&self, scheduler: &Scheduler, wish: &Wish, leaf: LeafId) -> Option<LaneValue> {
-        let share = scheduler.shares.leaf(leaf);
-        if share.level <= wish.level {
-            return None;
-        }
-        let targets = scheduler.class_targets();
-        let class = usize::from(share.class);
-        let borrows = targets.get(class).is_some_and(|target| scheduler.running_units(class) > *target);
-        let value = i128::from(borrows) << u16::BITS | i128::from(share.level);
-        Some(LaneValue { leaf, account: leaf.0, value })
+        let is_lower = scheduler.shares.leaf(leaf).level > wish.level;
+        is_lower.then(|| self.floors.value(scheduler, leaf))
     }
 
-    fn step(&self, _: &Scheduler, _: LeafId, _: Slot) -> i128 {
-        0
+    fn step(&self, scheduler: &Scheduler, _: LeafId, slot: Slot) -> i128 {
+        self.floors.step(scheduler, slot)
     }
 
     fn spares_until(&self, scheduler: &Scheduler, slot: Slot) -> Option<Time> {
@@ -239,12 +239,8 @@ impl Cause for HigherWork {
             .then(|| scheduler.live.get(slot).map_or(Time::NEVER, |live| scheduler.outlives_at(live)))
     }
 
-    fn measure(&self, _: &Scheduler, _: &Wish) -> (u128, u128) {
-        (0, 0)
-    }
-
-    fn lowers(&self, scheduler: &Scheduler, wish: &Wish, _: (u128, u128), victims: &[TaskId]) -> bool {
-        victims.iter().all(|task| scheduler.level_of(*task) > wish.level)
+    fn measure(&self, scheduler: &Scheduler, wish: &Wish, pass: &Pass) -> Measure {
+        (0, scheduler.waiting_above(wish.level, pass))
     }
 
     fn name(&self, group: GroupId) -> StopCause {
@@ -256,30 +252,26 @@ impl Cause for Imbalance {
     fn value(&self, scheduler: &Scheduler, wish: &Wish, leaf: LeafId) -> Option<LaneValue> {
         let share = scheduler.shares.leaf(leaf);
         let class = usize::from(share.class);
-        let above = scheduler.running_units(class).saturating_sub(self.targets[class]);
-        let touched = share.class != wish.class && share.level >= wish.level && above > 0;
-        touched.then_some(LaneValue { leaf, account: u32::from(share.class), value: above.into() })
+        let touched = share.class != wish.class && share.level >= wish.level;
+        touched.then(|| LaneValue {
+            account: u32::from(share.class),
+            held: i128::from(scheduler.running_units(class)) - i128::from(self.targets[class]),
+            own: 0,
+            by_share: true,
+            level: share.level,
+        })
     }
 
     fn step(&self, scheduler: &Scheduler, _: LeafId, slot: Slot) -> i128 {
-        let request = scheduler.request_of(scheduler.task_in(slot));
-        let (price, mut amounts) = (scheduler.price(request), Sums::default());
-        amounts.add(request, 1);
-        let capacity = |kind| scheduler.nodes.capacity(kind);
-        shares::units(scheduler.settings.shares.unit, price.slots, price.cost, &amounts, capacity).into()
+        scheduler.units_held(slot).into()
     }
 
     fn spares_until(&self, _: &Scheduler, _: Slot) -> Option<Time> {
         None
     }
 
-    fn measure(&self, scheduler: &Scheduler, _: &Wish) -> (u128, u128) {
-        (scheduler.class_shortfall(&self.targets), 0)
-    }
-
-    fn lowers(&self, scheduler: &Scheduler, wish: &Wish, before: (u128, u128), victims: &[TaskId]) -> bool {
-        let not_higher = victims.iter().all(|task| scheduler.level_of(*task) >= wish.level);
-        not_higher && self.measure(scheduler, wish) < before
+    fn measure(&self, scheduler: &Scheduler, _: &Wish, _: &Pass) -> Measure {
+        (0, scheduler.class_shortfall(&self.targets))
     }
 
     fn name(&self, group: GroupId) -> StopCause {
@@ -287,33 +279,42 @@ impl Cause for Imbalance {
     }
 }
 
+impl FairShare {
+    /// An amount that a queue holds, for its weight.
+    fn weighed(scheduler: &Scheduler, queue: u32, amount: u128) -> i128 {
+        const PARTS: u128 = 1_000_000_000_000;
+        let queue = &scheduler.shares.queues[queue as usize];
+        let weight = u128::from(weight_of(queue, &scheduler.settings.shares).millionths()).max(1);
+        i128::try_from(amount.saturating_mul(PARTS) / weight).unwrap_or(i128::MAX)
+    }
+}
+
 impl Cause for FairShare {
     fn value(&self, scheduler: &Scheduler, wish: &Wish, leaf: LeafId) -> Option<LaneValue> {
         let share = scheduler.shares.leaf(leaf);
-        let queue = &scheduler.shares.queues[share.queue as usize];
-        let held = scheduler.queue_measure(&queue.account);
+        let held = scheduler.queue_measure(&scheduler.shares.queues[share.queue as usize].account);
         let kept = self.shares.get(&share.queue).map_or(0, |(_, kept)| *kept);
-        let others = share.class == wish.class && share.queue != wish.queue && share.level >= wish.level;
-        let weight = u128::from(weight_of(queue, &scheduler.settings.shares).millionths());
-        let value = i128::try_from(held * 1_000_000 / weight).unwrap_or(i128::MAX);
-        (others && held > kept).then_some(LaneValue { leaf, account: share.queue, value })
+        let touched = share.class == wish.class && share.queue != wish.queue && share.level >= wish.level;
+        let weighed = |amount| FairShare::weighed(scheduler, share.queue, amount);
+        touched.then(|| LaneValue {
+            account: share.queue,
+            held: weighed(held),
+            own: weighed(kept),
+            by_share: true,
+            level: share.level,
+        })
     }
 
     fn step(&self, scheduler: &Scheduler, leaf: LeafId, slot: Slot) -> i128 {
-        let request = scheduler.request_of(scheduler.task_in(slot));
-        let mut account = Account { cost: scheduler.price(request).cost, ..Account::default() };
-        account.usage.add(request, 1);
-        let queue = scheduler.shares.queue_of(leaf);
-        let weight = u128::from(weight_of(queue, &scheduler.settings.shares).millionths());
-        i128::try_from(scheduler.queue_measure(&account) * 1_000_000 / weight).unwrap_or(i128::MAX)
+        FairShare::weighed(scheduler, scheduler.shares.leaf(leaf).queue, scheduler.measure_held(slot))
     }
 
     fn spares_until(&self, scheduler: &Scheduler, slot: Slot) -> Option<Time> {
         Some(scheduler.live.get(slot).map_or(Time::NEVER, |live| scheduler.outlives_at(live)))
     }
 
-    /// What the queues of the class are short of, behind what the classes are short of.
-    fn measure(&self, scheduler: &Scheduler, wish: &Wish) -> (u128, u128) {
+    /// What the queues of the class are short of, beside what the classes are short of.
+    fn measure(&self, scheduler: &Scheduler, wish: &Wish, _: &Pass) -> Measure {
         let queues = self
             .shares
             .iter()
@@ -322,12 +323,6 @@ impl Cause for FairShare {
             share.saturating_sub(scheduler.queue_measure(&scheduler.shares.queues[*queue as usize].account))
         });
         (scheduler.class_shortfall(&self.targets), short.sum())
-    }
-
-    fn lowers(&self, scheduler: &Scheduler, wish: &Wish, before: (u128, u128), victims: &[TaskId]) -> bool {
-        let not_higher = victims.iter().all(|task| scheduler.level_of(*task) >= wish.level);
-        let after = self.measure(scheduler, wish);
-        not_higher && after.0 <= before.0 && after.1 < before.1
     }
 
     fn name(&self, group: GroupId) -> StopCause {

@@ -31,6 +31,8 @@ impl Scheduler {
         self.check_queues()?;
         self.check_shares()?;
         self.check_choices()?;
+        self.check_stops()?;
+        self.check_earmarks()?;
         self.check_nothing_fits()
     }
 

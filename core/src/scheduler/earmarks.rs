@@ -18,7 +18,9 @@ use crate::time::Time;
 
 use super::groups::RoleView;
 use super::plan::{Bind, Turn, bind};
+use super::preempt::Pass;
 use super::queue::Entry;
+use super::search::{Beneficiary, Places};
 use super::{Scheduler, credit, groups};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,7 +37,8 @@ pub(super) struct Earmark {
     pub(super) left: Vec<(NodeId, Arc<ShapeSpec>)>,
     /// What is needed besides, of each node.
     pub(super) kept: Vec<(NodeId, Resources)>,
-    pub(super) until: Time,
+    /// It is over then. Nothing while somebody has to end first: what is not free yet is not idle.
+    pub(super) until: Option<Time>,
 }
 
 /// Why an earmark is over.
@@ -102,7 +105,7 @@ impl Earmarks {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Time> {
-        self.entries.values().map(|earmark| earmark.until).min()
+        self.entries.values().filter_map(|earmark| earmark.until).min()
     }
 
     /// Tasks of a role for which something is earmarked.
@@ -130,6 +133,52 @@ impl Earmarks {
 }
 
 impl Scheduler {
+    /// Keeps for the beneficiary what the victims leave, what is leaving its nodes anyway, and what is
+    /// needed of the room that is free there.
+    pub(super) fn earmark(
+        &mut self,
+        beneficiary: &Beneficiary,
+        cause: StopCause,
+        places: Places,
+        victims: &[Slot],
+        pass: &mut Pass,
+    ) {
+        let group = beneficiary.entry.group;
+        let mut needs: BTreeMap<NodeId, Resources> = BTreeMap::new();
+        for (role, node) in &places {
+            *needs.entry(*node).or_default() += &self.role_spec(group, *role).request;
+        }
+        let on_its_nodes = |node: Option<NodeId>| node.is_some_and(|node| needs.contains_key(&node));
+        let victims =
+            victims.iter().filter(|slot| on_its_nodes(self.live.get(**slot).and_then(|live| live.node)));
+        let mut pending: BTreeSet<Slot> = victims.copied().collect();
+        let ending = pass.ending.iter().filter(|(_, (node, _))| needs.contains_key(node));
+        let ending: Vec<Slot> = ending.map(|(slot, _)| *slot).collect();
+        for slot in ending {
+            let (node, shape) = pass.ending.remove(&slot).expect("just seen");
+            self.nodes.take(node, &shape);
+            pending.insert(slot);
+        }
+        for slot in &pending {
+            let live = self.live.get(*slot).expect("who is waited for is live");
+            let request = self.request_of(live.attempt.task).clone();
+            *needs.get_mut(&live.node.expect("it is on a node")).expect("on its nodes") -= &request;
+        }
+        let mut kept = Vec::new();
+        for (node, need) in needs {
+            let mut lacking = Resources::new();
+            need.iter()
+                .filter(|(_, amount)| *amount > 0)
+                .for_each(|(kind, amount)| lacking.set(kind, amount));
+            if !lacking.is_zero() {
+                self.nodes.keep(node, &lacking);
+                kept.push((node, lacking));
+            }
+        }
+        let (atomic, left, until) = (beneficiary.atomic, Vec::new(), None);
+        self.earmarks.insert(Earmark { group, atomic, cause, places, pending, left, kept, until });
+    }
+
     /// Starts those for whom everything has become free, and lets go of what nobody comes for.
     pub(super) fn advance_earmarks(&mut self, turn: &mut Turn) {
         if self.earmarks.is_empty() {
@@ -139,12 +188,16 @@ impl Scheduler {
         let mut promised = BTreeMap::new();
         for number in numbers {
             let earmark = &self.earmarks.entries[&number];
+            let is_free = earmark.pending.is_empty();
+            let is_over = earmark.until.is_some_and(|until| until <= turn.now);
             if !self.is_wanted(earmark, &mut promised) {
                 self.end_earmark(number, EarmarkEnd::NotWanted, turn);
-            } else if earmark.until <= turn.now && !mutation::active(Mutation::KeepEarmark) {
+            } else if is_over && !mutation::active(Mutation::KeepEarmark) {
                 self.end_earmark(number, EarmarkEnd::Expired, turn);
-            } else if earmark.pending.is_empty() {
-                self.start_earmarked(number, turn);
+            } else if is_free && !self.start_earmarked(number, turn) {
+                let until = turn.now + self.settings.rebalance.earmark;
+                let earmark = self.earmarks.entries.get_mut(&number).expect("it was not started");
+                earmark.until.get_or_insert(until);
             }
         }
     }
@@ -202,7 +255,8 @@ impl Scheduler {
     }
 
     /// Everything is free that the beneficiary needs: it starts, unless a limit or credit keeps it for now.
-    fn start_earmarked(&mut self, number: u64, turn: &mut Turn) {
+    /// False if the earmark stays.
+    fn start_earmarked(&mut self, number: u64, turn: &mut Turn) -> bool {
         let earmark = &self.earmarks.entries[&number];
         let (group, atomic, places) = (earmark.group, earmark.atomic, earmark.places.clone());
         let view = groups::find(&self.jobs, group).expect("the caller has seen that it is wanted");
@@ -214,13 +268,13 @@ impl Scheduler {
         let tasks = if atomic { view.needed() } else { 1 };
         let limited = self.shapes.is_limited(shape) || self.limit_on(leaf, shape, turn.now).is_some();
         if limited || !self.has_credit(tasks) {
-            return;
+            return false;
         }
         self.end_earmark(number, EarmarkEnd::Started, turn);
         if !self.take_places(group, &places) {
             let last = self.earmarks.ended.last_mut().expect("it has just ended");
             last.1 = EarmarkEnd::NoRoom;
-            return;
+            return true;
         }
         credit::spend(&mut self.credit, tasks);
         match atomic {
@@ -232,6 +286,7 @@ impl Scheduler {
             self.shapes.release(shape, &mut self.nodes);
         }
         self.bind_if_tied(group);
+        true
     }
 
     /// Takes room at all of these places, or at none of them.
@@ -271,7 +326,7 @@ impl Scheduler {
     }
 
     /// The earmarks by number: for whom, why, and until when.
-    pub fn earmarks(&self) -> Vec<(u64, GroupId, StopCause, Time)> {
+    pub fn earmarks(&self) -> Vec<(u64, GroupId, StopCause, Option<Time>)> {
         let all = self.earmarks.iter();
         all.map(|(number, earmark)| (number, earmark.group, earmark.cause, earmark.until)).collect()
     }

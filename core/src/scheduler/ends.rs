@@ -1,5 +1,4 @@
-//! What ends: attempts that are over, placements that were refused, and work that must go because a node
-//! shrank.
+//! What ends: attempts that are over, placements that were refused, and work on nodes that are drained.
 
 use crate::id::{Attempt, GroupId, NodeId};
 use crate::messages::{Outbox, Released};
@@ -14,34 +13,6 @@ use super::shapes::{Place, ShapeId};
 use super::{Scheduler, groups};
 
 impl Scheduler {
-    /// A node whose capacity shrank below what runs there: stops the newest attempts that hold
-    /// what is lacking, until the rest fits.
-    pub(super) fn relieve(&mut self, node: NodeId, out: &mut Outbox) {
-        let Some(entry) = self.nodes.get(node) else { return };
-        let mut free = entry.free.clone();
-        if !free.has_negative() {
-            return;
-        }
-        let (stopping, running): (Vec<_>, Vec<_>) = self
-            .live
-            .on_node(entry.attempts)
-            .map(|live| live.attempt)
-            .partition(|attempt| self.live.get(attempt.slot).is_some_and(|live| live.stopping));
-        for attempt in stopping {
-            free += self.request_of(attempt.task);
-        }
-        for attempt in running {
-            if !free.has_negative() {
-                return;
-            }
-            let request = self.request_of(attempt.task);
-            if request.iter().any(|(kind, _)| free.get(kind) < 0) {
-                free += request;
-                self.stop(attempt.slot, StopCause::CapacityLoss, out);
-            }
-        }
-    }
-
     /// A node that is drained or out of use: everything on it is stopped and queues again.
     pub(super) fn vacate(&mut self, node: NodeId, out: &mut Outbox) {
         let vacated = self.nodes.get(node).filter(|entry| entry.view.state.is_vacated());

@@ -28,6 +28,7 @@ mod explain_hops;
 mod explain_share;
 mod faults;
 mod figures;
+mod floors;
 mod gangs;
 mod grants;
 mod groups;
@@ -55,15 +56,18 @@ mod prospects;
 mod questions;
 mod queue;
 mod realms;
+mod relief;
 mod restand;
 mod row;
 mod scopes;
+mod search;
 mod shape_key;
 mod shapes;
 mod share_news;
 mod shares;
 mod spread;
 mod standings;
+mod stop_records;
 mod sums;
 mod ties;
 mod topology;
@@ -105,6 +109,7 @@ use queue::Entry;
 use shapes::Shapes;
 use share_news::Told;
 use shares::Shares;
+pub use stop_records::{StopRecord, SupposedRoom};
 
 /// Run times are remembered for at most this many keys.
 const DURATIONS_MAX: usize = 100_000;
@@ -137,6 +142,12 @@ pub struct Scheduler {
     /// When somebody who is protected now may have to give way.
     retry_at: Option<Time>,
     stop_bucket: Option<Bucket>,
+    /// Who was stopped in this turn, for whom and what got better by it.
+    #[serde(skip)]
+    stop_records: Vec<StopRecord>,
+    /// Records of stops are to hold what somebody needs who wants to see for himself.
+    #[serde(skip)]
+    witnessed: bool,
     /// Whether there are limits at all.
     limited: bool,
     told: Told,
@@ -166,6 +177,8 @@ impl Scheduler {
             unsettled: false,
             retry_at: None,
             stop_bucket: None,
+            stop_records: Vec::new(),
+            witnessed: false,
             limited: Limits::any(&settings.shares),
             durations: Durations::new(DURATIONS_MAX),
             prospects: Prospects::default(),
@@ -346,6 +359,7 @@ impl Machine for Scheduler {
             self.grants = None;
         }
         self.earmarks.ended.clear();
+        self.stop_records.clear();
         self.note_unsettled(&batch);
         let idle = self.is_idle_turn(now, &batch);
         for message in batch {

@@ -49,6 +49,7 @@ pub(super) struct Adoption {
     pub(super) node: NodeId,
     pub(super) first: u32,
     pub(super) tasks: u32,
+    pub(super) since: Time,
 }
 
 /// What came of serving the head of a shape.
@@ -311,7 +312,7 @@ impl Scheduler {
 
     /// Enters tasks that run already where they are.
     fn adopt(&mut self, turn: &mut Turn) {
-        for Adoption { entry, node, first, tasks } in std::mem::take(&mut turn.adopted) {
+        for Adoption { entry, node, first, tasks, since } in std::mem::take(&mut turn.adopted) {
             let group = groups::find_mut(&mut self.jobs, entry.group).expect("an adopted group is there");
             let role = &mut group.roles[usize::from(entry.role)];
             if self.nodes.get(node).is_none() {
@@ -322,10 +323,14 @@ impl Scheduler {
             }
             turn.adopted_on.push(node);
             turn.begin_part(role, false, true);
+            // They are entered as of when they started.
+            let now = turn.now;
+            turn.now = since.min(now);
             for index in first..first + tasks {
                 self.nodes.take(node, &group.roles[usize::from(entry.role)].spec);
                 bind(&mut self.live, &mut self.nodes, group, Bind { entry, index, number: 1, node }, turn);
             }
+            turn.now = now;
             self.count_started(turn.now, entry, tasks);
             self.bind_if_tied(entry.group);
         }

@@ -5,32 +5,28 @@
 //! will be when everything has ended that was told to, and puts the view back as it was before it ends. The
 //! work of a pass is bounded: so many beneficiaries, so many candidates, so many victims for each.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::id::{GroupId, NodeId, Slot, TaskId};
 use crate::messages::{Outbox, SchedulerMessage};
 use crate::mutation::{self, Mutation};
 use crate::outcome::StopCause;
-use crate::resources::Resources;
 use crate::shares::bucket::Bucket;
 use crate::spec::ShapeSpec;
 use crate::time::Time;
 
+use super::Scheduler;
 use super::account::Account;
-use super::earmarks::Earmark;
 use super::leaf::LeafId;
 use super::order::Order;
-use super::queue::Entry;
-use super::shapes::{Place, ShapeId, ShapeKey};
-use super::victims::{Candidates, LaneValue, Unit, Walk};
-use super::{Scheduler, groups, shapes};
+use super::search::{Beneficiary, Places};
+use super::shapes::{Place, ShapeId};
+use super::stop_records::StopRecord;
+use super::victims::{Candidates, LaneValue};
 
 /// So many who wait are helped in one turn; the others come in the next.
 const BENEFICIARIES_MAX: usize = 256;
-
-/// So many attempts or whole atomic groups are taken out in search of room for one of them.
-const UNITS_MAX: usize = 128;
 
 /// Something that waits with a closed window, that no limit keeps, and that has no room.
 #[derive(Clone, Copy, Debug)]
@@ -48,25 +44,16 @@ pub(super) struct Pass {
     pub(super) now: Time,
     pub(super) candidates: Candidates,
     /// How much room each attempt leaves that is ending anyway.
-    ending: BTreeMap<Slot, (NodeId, Arc<ShapeSpec>)>,
+    pub(super) ending: BTreeMap<Slot, (NodeId, Arc<ShapeSpec>)>,
     /// Room that beneficiaries will find without anybody's help.
     found: Vec<(NodeId, Arc<ShapeSpec>)>,
     accounts: (Vec<Account>, Vec<Account>),
     /// Tasks that are seen to, by role.
-    promised: BTreeMap<(GroupId, u16), u32>,
-    helped: usize,
+    pub(super) promised: BTreeMap<(GroupId, u16), u32>,
+    pub(super) helped: usize,
     pub(super) stopped: usize,
     /// When there is more to be done.
     pub(super) again: Option<Time>,
-}
-
-/// Whom a place is looked for.
-#[derive(Clone, Copy, Debug)]
-struct Beneficiary {
-    entry: Entry,
-    atomic: bool,
-    leaf: LeafId,
-    shape: ShapeId,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,6 +66,14 @@ pub(super) enum Help {
     Enough,
 }
 
+/// What must not rise with a stop, and what must fall.
+pub type Measure = (u128, u128);
+
+/// Whether a stop has lowered the measure.
+pub(super) fn lowers(before: Measure, after: Measure) -> bool {
+    after.0 <= before.0 && after.1 < before.1
+}
+
 /// What a cause says to a search.
 pub(super) trait Cause {
     /// What taking from a leaf is worth, and of which account it is; nothing if it is not to be touched.
@@ -87,15 +82,10 @@ pub(super) trait Cause {
     fn step(&self, scheduler: &Scheduler, leaf: LeafId, slot: Slot) -> i128;
     /// Whether the attempt may go for this cause, or from when on.
     fn spares_until(&self, scheduler: &Scheduler, slot: Slot) -> Option<Time>;
-    /// The measure that every stop lowers, as the books stand.
-    fn measure(&self, scheduler: &Scheduler, wish: &Wish) -> (u128, u128);
-    /// Whether the stop of these has lowered the measure.
-    fn lowers(&self, scheduler: &Scheduler, wish: &Wish, before: (u128, u128), victims: &[TaskId]) -> bool;
+    /// What every stop lowers, as the books stand.
+    fn measure(&self, scheduler: &Scheduler, wish: &Wish, pass: &Pass) -> Measure;
     fn name(&self, group: GroupId) -> StopCause;
 }
-
-/// Roles and the nodes on which a task of each would find room.
-type Places = Vec<(u16, NodeId)>;
 
 impl Scheduler {
     /// Takes away what may be taken for those who cannot start otherwise.
@@ -225,15 +215,17 @@ impl Scheduler {
             }
             return Help::Given;
         }
-        let before = cause.measure(self, wish);
+        let before = cause.measure(self, wish, pass);
         let Some((units, places)) = self.search(wish, &beneficiary, cause, pass) else { return Help::None };
-        let tasks: Vec<_> = units.iter().flatten().map(|slot| self.task_in(*slot)).collect();
+        let slots: Vec<Slot> = units.iter().flatten().copied().collect();
+        let tasks: Vec<TaskId> = slots.iter().map(|slot| self.task_in(*slot)).collect();
         for task in &tasks {
             self.charge(pass.now, self.leaf_of(task.job()), *task, -1);
         }
+        let rooms = self.witnessed.then(|| self.rooms_without(&slots));
         self.note_promised(&beneficiary, &places, pass);
-        let lowers = cause.lowers(self, wish, before, &tasks);
-        let allowed = lowers && self.may_stop(tasks.len() as u64, pass);
+        let after = cause.measure(self, wish, pass);
+        let allowed = lowers(before, after) && self.may_stop(tasks.len() as u64, pass);
         if !allowed && !mutation::active(Mutation::StopForNothing) {
             self.note_not_promised(&beneficiary, &places, pass);
             for task in &tasks {
@@ -241,149 +233,18 @@ impl Scheduler {
             }
             return Help::None;
         }
-        let slots: Vec<Slot> = units.into_iter().flatten().collect();
-        self.earmark(&beneficiary, cause, places, &slots, pass);
         let name = cause.name(beneficiary.entry.group);
+        let units = units.iter().map(|unit| unit.iter().map(|slot| self.task_in(*slot)).collect());
+        let (units, atomic) = (units.collect(), beneficiary.atomic);
+        let record = StopRecord { cause: name, atomic, places: places.clone(), units, before, after, rooms };
+        self.stop_records.push(record);
+        self.earmark(&beneficiary, name, places, &slots, pass);
         for slot in slots {
             self.count_stop(slot);
             self.stop(slot, name, out);
         }
         pass.stopped += 1;
         Help::Given
-    }
-
-    /// The first task or atomic group of a wish for which nothing is done yet.
-    fn next_beneficiary(&self, wish: &Wish, pass: &Pass) -> Option<Beneficiary> {
-        let atomic = matches!(self.shapes.get(wish.shape).key, ShapeKey::Gang(..));
-        let most = pass.helped + pass.promised.len() + 1;
-        let waits = |queued| shapes::waits(&self.jobs, wish.shape, atomic, queued);
-        let entries = self.shapes.get(wish.shape).queue.first(most, waits);
-        let still_waits = |entry: &Entry| {
-            let group = groups::find(&self.jobs, entry.group).expect("a queued group is there");
-            let role = if atomic {
-                group.roles.iter().position(|role| role.wants_room())?
-            } else {
-                usize::from(entry.role)
-            };
-            let promised = pass.promised.get(&(entry.group, role as u16)).copied().unwrap_or(0);
-            (promised < if atomic { 1 } else { group.roles[role].waiting() }).then_some(())
-        };
-        let entry = entries.into_iter().find(|entry| still_waits(entry).is_some())?;
-        Some(Beneficiary { entry, atomic, leaf: wish.leaf, shape: wish.shape })
-    }
-
-    /// Where the beneficiary would go as things are supposed to be, with nothing taken.
-    fn places_for(&mut self, beneficiary: &Beneficiary) -> Option<Vec<(u16, NodeId)>> {
-        let Beneficiary { entry, atomic, shape, .. } = *beneficiary;
-        if atomic {
-            return self.room_for_gang(entry.group);
-        }
-        let spec = self.role_spec(entry.group, entry.role);
-        let scope = self.shapes.get(shape).scopes[0];
-        let node = self.nodes.first_fit(scope, &spec)?;
-        Some(vec![(entry.role, node)])
-    }
-
-    /// Looks for those who have to go: takes them out one by one, in the order of the cause, until the
-    /// beneficiary finds room, and puts back everybody who is not needed for it.
-    fn search(
-        &mut self,
-        wish: &Wish,
-        beneficiary: &Beneficiary,
-        cause: &dyn Cause,
-        pass: &mut Pass,
-    ) -> Option<(Vec<Unit>, Places)> {
-        let lanes = pass.candidates.lanes.keys();
-        let lanes = lanes.filter_map(|leaf| cause.value(self, wish, *leaf)).collect();
-        let mut walk = Walk::new(&pass.candidates, lanes);
-        let (mut taken, mut gone): (Vec<Unit>, BTreeSet<Slot>) = Default::default();
-        let mut again = pass.again;
-        let mut places = None;
-        while places.is_none() && taken.len() < UNITS_MAX {
-            let started = |slot: Slot| {
-                let live = self.live.get(slot).filter(|live| !live.stopping && !gone.contains(&slot));
-                live.map(|live| live.since)
-            };
-            let Some(slot) = walk.next(started) else { break };
-            if let Some(until) = cause.spares_until(self, slot).filter(|until| *until > pass.now) {
-                let until = Some(until).filter(|until| *until != Time::NEVER);
-                again = again.into_iter().chain(until).min();
-                continue;
-            }
-            let task = self.task_in(slot);
-            let own = task.group == beneficiary.entry.group;
-            let Some(unit) = self.unit_of(slot, pass.now, &gone).filter(|_| !own) else { continue };
-            let leaf = self.leaf_of(task.job());
-            for slot in &unit {
-                walk.take_off(leaf, cause.step(self, leaf, *slot));
-            }
-            self.put_aside(&unit);
-            gone.extend(unit.iter().copied());
-            taken.push(unit);
-            places = self.places_for(beneficiary);
-        }
-        pass.again = again;
-        if places.is_some() && !mutation::active(Mutation::StopTooMany) {
-            for index in (0..taken.len()).rev() {
-                self.put_back(&taken[index]);
-                match self.places_for(beneficiary) {
-                    Some(fewer) => {
-                        places = Some(fewer);
-                        taken.remove(index);
-                    }
-                    None => self.put_aside(&taken[index]),
-                }
-            }
-        }
-        taken.iter().for_each(|unit| self.put_back(unit));
-        places.map(|places| (taken, places))
-    }
-
-    /// Keeps for the beneficiary what the victims leave, what is leaving its nodes anyway, and what is
-    /// needed of the room that is free there.
-    fn earmark(
-        &mut self,
-        beneficiary: &Beneficiary,
-        cause: &dyn Cause,
-        places: Vec<(u16, NodeId)>,
-        victims: &[Slot],
-        pass: &mut Pass,
-    ) {
-        let group = beneficiary.entry.group;
-        let mut needs: BTreeMap<NodeId, Resources> = BTreeMap::new();
-        for (role, node) in &places {
-            *needs.entry(*node).or_default() += &self.role_spec(group, *role).request;
-        }
-        let on_its_nodes = |node: Option<NodeId>| node.is_some_and(|node| needs.contains_key(&node));
-        let victims =
-            victims.iter().filter(|slot| on_its_nodes(self.live.get(**slot).and_then(|live| live.node)));
-        let mut pending: BTreeSet<Slot> = victims.copied().collect();
-        let ending = pass.ending.iter().filter(|(_, (node, _))| needs.contains_key(node));
-        let ending: Vec<Slot> = ending.map(|(slot, _)| *slot).collect();
-        for slot in ending {
-            let (node, shape) = pass.ending.remove(&slot).expect("just seen");
-            self.nodes.take(node, &shape);
-            pending.insert(slot);
-        }
-        for slot in &pending {
-            let live = self.live.get(*slot).expect("who is waited for is live");
-            let request = self.request_of(live.attempt.task).clone();
-            *needs.get_mut(&live.node.expect("it is on a node")).expect("on its nodes") -= &request;
-        }
-        let mut kept = Vec::new();
-        for (node, need) in needs {
-            let mut lacking = Resources::new();
-            need.iter()
-                .filter(|(_, amount)| *amount > 0)
-                .for_each(|(kind, amount)| lacking.set(kind, amount));
-            if !lacking.is_zero() {
-                self.nodes.keep(node, &lacking);
-                kept.push((node, lacking));
-            }
-        }
-        let until = pass.now + self.settings.rebalance.earmark;
-        let (cause, atomic, left) = (cause.name(group), beneficiary.atomic, Vec::new());
-        self.earmarks.insert(Earmark { group, atomic, cause, places, pending, left, kept, until });
     }
 
     /// Whether so many may be stopped now; if time alone keeps them, the pass comes again.
@@ -402,7 +263,7 @@ impl Scheduler {
         true
     }
 
-    fn note_promised(&mut self, beneficiary: &Beneficiary, places: &[(u16, NodeId)], pass: &mut Pass) {
+    fn note_promised(&mut self, beneficiary: &Beneficiary, places: &Places, pass: &mut Pass) {
         let group = beneficiary.entry.group;
         pass.helped += 1;
         for (role, _) in places {
@@ -412,29 +273,13 @@ impl Scheduler {
         }
     }
 
-    fn note_not_promised(&mut self, beneficiary: &Beneficiary, places: &[(u16, NodeId)], pass: &mut Pass) {
+    fn note_not_promised(&mut self, beneficiary: &Beneficiary, places: &Places, pass: &mut Pass) {
         let group = beneficiary.entry.group;
         pass.helped -= 1;
         for (role, _) in places {
             *pass.promised.get_mut(&(group, *role)).expect("just promised") -= 1;
             let task = TaskId { group, role: *role, index: 0 };
             self.charge(pass.now, beneficiary.leaf, task, -1);
-        }
-    }
-
-    fn put_aside(&mut self, unit: &[Slot]) {
-        for slot in unit {
-            let live = *self.live.get(*slot).expect("candidates are live");
-            let spec = Arc::clone(self.spec_of(live.attempt.task));
-            self.nodes.give_back(live.node.expect("candidates are on a node"), &spec);
-        }
-    }
-
-    fn put_back(&mut self, unit: &[Slot]) {
-        for slot in unit {
-            let live = *self.live.get(*slot).expect("candidates are live");
-            let spec = Arc::clone(self.spec_of(live.attempt.task));
-            self.nodes.take(live.node.expect("candidates are on a node"), &spec);
         }
     }
 
@@ -446,15 +291,5 @@ impl Scheduler {
 
     pub(super) fn task_in(&self, slot: Slot) -> TaskId {
         self.live.get(slot).expect("the caller has seen the attempt").attempt.task
-    }
-
-    fn spec_of(&self, task: TaskId) -> &Arc<ShapeSpec> {
-        let group = self.group(task.group).expect("a group outlives its attempts");
-        &group.roles[usize::from(task.role)].spec
-    }
-
-    fn role_spec(&self, group: GroupId, role: u16) -> Arc<ShapeSpec> {
-        let view = groups::find(&self.jobs, group).expect("the caller has seen the group");
-        Arc::clone(&view.roles[usize::from(role)].spec)
     }
 }

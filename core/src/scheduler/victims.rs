@@ -1,12 +1,19 @@
 //! Who may have to go, and in which order.
 //!
-//! Whoever is taken from first is decided lane by lane: a lane is a leaf of the share tree, and the cause
-//! gives each lane a value. Of the lane with the largest value the newest start goes first. An atomic group
-//! goes whole.
+//! Whoever is taken from first is decided lane by lane. A lane is a tier and a leaf of the share tree, and the
+//! cause gives each lane a value. The order is:
+//!
+//! 1. members of elastic groups above their minimum, before everybody else;
+//! 2. borrowed work, that is of shares above what is theirs; by how much, where the cause is about shares;
+//! 3. lower bands before higher ones;
+//! 4. the newest start first.
+//!
+//! An atomic group goes whole. When a node loses capacity its tasks go in the same order.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::id::{Slot, TaskId};
+use crate::id::{GroupId, Slot, TaskId};
 use crate::settings::RebalanceSettings;
 use crate::spec::Start;
 use crate::time::Time;
@@ -22,59 +29,113 @@ const CANDIDATES_MAX: usize = 16_384;
 /// Attempts that end together or not at all.
 pub(super) type Unit = Vec<Slot>;
 
-/// Attempts that may have to go, newest first, by the leaf they belong to.
+/// Who goes before everybody else, whatever the share and the band.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Tier {
+    /// A member of an elastic group above its minimum: the group goes on without it.
+    Surplus,
+    Ordinary,
+}
+
+/// Where an attempt stands among those who may go.
+pub(super) type Lane = (Tier, LeafId);
+
+/// Attempts that may have to go, newest first, by the lane they belong to.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    pub(super) lanes: BTreeMap<LeafId, Vec<Slot>>,
+    pub(super) lanes: BTreeMap<Lane, Vec<Slot>>,
     /// When one of those that are still protected is so no more.
     pub(super) next: Option<Time>,
 }
 
-/// What a lane is worth to a cause, and what one attempt less takes off.
+/// How a leaf stands for a cause.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct LaneValue {
-    pub(super) leaf: LeafId,
     /// Lanes of one account are worth less together.
     pub(super) account: u32,
-    pub(super) value: i128,
+    /// What the account holds, and what of that is its own: beyond that it has borrowed.
+    pub(super) held: i128,
+    pub(super) own: i128,
+    /// Whoever holds most goes first, and nothing is taken from those who have not borrowed.
+    pub(super) by_share: bool,
+    pub(super) level: u16,
+}
+
+impl LaneValue {
+    fn has_borrowed(&self) -> bool {
+        self.held > self.own
+    }
 }
 
 /// A walk through the candidates for one beneficiary.
 pub(super) struct Walk<'a> {
     candidates: &'a Candidates,
-    lanes: Vec<LaneValue>,
+    lanes: Vec<(Lane, LaneValue)>,
     at: Vec<usize>,
 }
 
+/// The larger, the sooner.
+type Place = (Reverse<Tier>, bool, i128, u16, Time, LeafId);
+
 impl<'a> Walk<'a> {
-    pub(super) fn new(candidates: &'a Candidates, lanes: Vec<LaneValue>) -> Walk<'a> {
+    pub(super) fn new(candidates: &'a Candidates, lanes: Vec<(Lane, LaneValue)>) -> Walk<'a> {
         let at = vec![0; lanes.len()];
         Walk { candidates, lanes, at }
     }
 
-    /// The next attempt to look at: of the lane that is worth most, the newest.
+    /// The next attempt to look at: of the lane that comes first, the newest.
     pub(super) fn next(&mut self, started: impl Fn(Slot) -> Option<Time>) -> Option<Slot> {
-        let mut best: Option<((i128, Time, LeafId), usize)> = None;
-        for (index, lane) in self.lanes.iter().enumerate() {
-            let slots = &self.candidates.lanes[&lane.leaf];
+        let mut best: Option<(Place, usize)> = None;
+        for (index, ((tier, leaf), value)) in self.lanes.iter().enumerate() {
+            if value.by_share && !value.has_borrowed() {
+                continue;
+            }
+            let slots = &self.candidates.lanes[&(*tier, *leaf)];
             while slots.get(self.at[index]).is_some_and(|slot| started(*slot).is_none()) {
                 self.at[index] += 1;
             }
             let Some(since) = slots.get(self.at[index]).and_then(|slot| started(*slot)) else { continue };
-            let key = (lane.value, since, lane.leaf);
-            if best.as_ref().is_none_or(|(least, _)| key > *least) {
-                best = Some((key, index));
+            let held = if value.by_share { value.held } else { 0 };
+            let place = (Reverse(*tier), value.has_borrowed(), held, value.level, since, *leaf);
+            if best.as_ref().is_none_or(|(first, _)| place > *first) {
+                best = Some((place, index));
             }
         }
         let (_, index) = best?;
         self.at[index] += 1;
-        Some(self.candidates.lanes[&self.lanes[index].leaf][self.at[index] - 1])
+        Some(self.candidates.lanes[&self.lanes[index].0][self.at[index] - 1])
     }
 
-    /// So much less is to be had of the account of a leaf.
+    /// So much less is held by the account of a leaf.
     pub(super) fn take_off(&mut self, leaf: LeafId, amount: i128) {
-        let account = self.lanes.iter().find(|lane| lane.leaf == leaf).map(|lane| lane.account);
-        for lane in self.lanes.iter_mut().filter(|lane| Some(lane.account) == account) {
-            lane.value -= amount;
+        let account = self.lanes.iter().find(|((_, of), _)| *of == leaf).map(|(_, value)| value.account);
+        for (_, value) in self.lanes.iter_mut().filter(|(_, value)| Some(value.account) == account) {
+            value.held -= amount;
+        }
+    }
+}
+
+/// How many members above the minimum of their role have not been come across yet.
+#[derive(Default)]
+pub(super) struct Tiers(BTreeMap<(GroupId, u16), u32>);
+
+impl Tiers {
+    /// The tier of an attempt; of each role the newest have to be shown first.
+    pub(super) fn of(&mut self, scheduler: &Scheduler, task: TaskId) -> Tier {
+        let Some(group) = scheduler.group(task.group).filter(|group| group.phase() == Some(Phase::Running))
+        else {
+            return Tier::Ordinary;
+        };
+        let role = &group.roles[usize::from(task.role)];
+        let Some(elastic) = &role.elastic else { return Tier::Ordinary };
+        let above = || role.steady().saturating_sub(elastic.min);
+        let left = self.0.entry((task.group, task.role)).or_insert_with(above);
+        match left.checked_sub(1) {
+            Some(fewer) => {
+                *left = fewer;
+                Tier::Surplus
+            }
+            None => Tier::Ordinary,
         }
     }
 }
@@ -83,6 +144,7 @@ impl Scheduler {
     /// Collects who may be stopped at all now.
     pub(super) fn candidates(&self, now: Time) -> Candidates {
         let mut candidates = Candidates::default();
+        let mut tiers = Tiers::default();
         for live in self.live.newest().take(CANDIDATES_MAX) {
             if live.stopping || live.node.is_none() {
                 continue;
@@ -93,22 +155,24 @@ impl Scheduler {
                     candidates.next = Some(candidates.next.map_or(until, |next| next.min(until)));
                 }
                 _ => {
-                    let leaf = self.leaf_of(live.attempt.task.job());
-                    candidates.lanes.entry(leaf).or_default().push(live.attempt.slot);
+                    let task = live.attempt.task;
+                    let lane = (tiers.of(self, task), self.leaf_of(task.job()));
+                    candidates.lanes.entry(lane).or_default().push(live.attempt.slot);
                 }
             }
         }
         candidates
     }
 
-    /// Until when nobody may stop this for somebody else's sake: it has not had its node for long enough, or
-    /// was stopped too often before. `None` if nothing protects it.
+    /// Until when nobody may stop this for somebody else's sake: it has not had its node for long enough, the
+    /// size of its group rests, or it was stopped too often before. `None` if nothing protects it.
     pub(super) fn protected_until(&self, live: &LiveView) -> Option<Time> {
         let RebalanceSettings { minimum_run, stops_per_task, .. } = self.settings.rebalance;
         if u64::from(self.stops_of(live.attempt.task)) >= stops_per_task {
             return Some(Time::NEVER);
         }
-        (!minimum_run.is_zero()).then(|| live.since + minimum_run)
+        let rests = self.group(live.attempt.task.group).and_then(|group| group.elastic.as_ref()?.thaws);
+        (!minimum_run.is_zero()).then(|| live.since + minimum_run).max(rests)
     }
 
     /// How often a task was stopped for others.
@@ -123,9 +187,10 @@ impl Scheduler {
         job.and_then(|job| job.lifetime()).map_or(Time::NEVER, |lifetime| live.since + lifetime)
     }
 
-    /// Who goes with this attempt, beside those that are gone: its whole group if that is atomic, unless the
-    /// attempt is above the minimum of its role. Nobody if one of them may not go or is going already.
-    pub(super) fn unit_of(&self, slot: Slot, now: Time, gone: &BTreeSet<Slot>) -> Option<Unit> {
+    /// Who goes with this attempt, beside those that are gone, and whether that is a whole group: it is if the
+    /// group is atomic, unless the attempt is above the minimum of its role. Nobody if one of them may not go
+    /// or is going already.
+    pub(super) fn unit_of(&self, slot: Slot, now: Time, gone: &BTreeSet<Slot>) -> Option<(Unit, bool)> {
         let task = self.live.get(slot)?.attempt.task;
         let group = self.group(task.group)?;
         let role = &group.roles[usize::from(task.role)];
@@ -134,17 +199,17 @@ impl Scheduler {
             let of_role = members().filter(|one| one.attempt.task.role == task.role);
             let gone = of_role.filter(|one| gone.contains(&one.attempt.slot)).count() as u32;
             if group.phase() == Some(Phase::Running) && role.steady() > elastic.min + gone {
-                return Some(vec![slot]);
+                return Some((vec![slot], false));
             }
         }
         if group.start == Start::Independent {
-            return Some(vec![slot]);
+            return Some((vec![slot], false));
         }
         let may_go = |live: &LiveView| {
             let protected = self.protected_until(live).is_some_and(|until| until > now);
             !live.stopping && live.node.is_some() && !protected
         };
         let others = members().map(|live| live.attempt.slot).filter(|slot| !gone.contains(slot));
-        members().all(may_go).then(|| others.collect())
+        members().all(may_go).then(|| (others.collect(), true))
     }
 }

@@ -156,7 +156,7 @@ fn adopted_tasks_are_entered_where_they_run() {
     let mut bench = Bench::new();
     let news = vec![closed(0, Resources::of(SLOT, 2)), node(1, Resources::of(SLOT, 2))];
     let mut tasks = role(Resources::of(SLOT, 1), 3);
-    tasks.adopted = vec![(NodeId(0), 2)];
+    tasks.adopted = vec![(NodeId(0), 2, Time::ZERO)];
     let arrival = SchedulerMessage::NewGroups(vec![independent(1, vec![tasks])]);
     let placed = bench.hear(vec![SchedulerMessage::Nodes(news), arrival]);
     assert_eq!(placed, [(1, 0, 0, 0), (1, 0, 1, 0), (1, 0, 2, 1)]);
