@@ -12,7 +12,7 @@ use plimsoll_core::cluster_state::ReservationStage;
 use plimsoll_core::id::{Attempt, GroupId, JobId, NodeId};
 use plimsoll_core::job_state::Spent;
 use plimsoll_core::job_state::{Job, JobState};
-use plimsoll_core::messages::{JobEvent, NodeEvent, Refusal};
+use plimsoll_core::messages::{Audit, Finding, JobEvent, NodeEvent, Refusal};
 use plimsoll_core::outcome::TaskState;
 use plimsoll_core::roll_up::TaskResult;
 use plimsoll_core::scheduler::Scheduler;
@@ -310,6 +310,21 @@ impl Board {
             }
             _ => {}
         }
+    }
+
+    /// Compares what it says of some nodes with the ledger, and mends what is wrong.
+    pub(crate) fn compare(&self, audit: &Audit) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for node in &audit.nodes {
+            let (live, state) = (node.live.len() as u64, node.view.state);
+            self.change_node(node.node, |status| {
+                if (status.live, status.state) != (live, state) {
+                    (status.live, status.state) = (live, state);
+                    findings.push(Finding::WrongBoard(node.node));
+                }
+            });
+        }
+        findings
     }
 
     fn change_job(&self, id: JobId, change: impl FnOnce(&mut JobStatus)) {

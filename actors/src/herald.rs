@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actix::{Actor, Addr, Context, Handler, Message};
 use metrics::{Counter, Gauge};
-use plimsoll_core::messages::{HostMessage, NodeEvent};
+use plimsoll_core::messages::{Finding, HostMessage, NodeEvent};
 
 use crate::backlog::Backlog;
 use crate::board::Board;
@@ -47,7 +47,8 @@ pub(crate) struct Herald {
     share_gauges: ShareGauges,
     /// What was said to the service and not passed on yet.
     depth: Gauge,
-    findings: Counter,
+    /// By [`Finding::KINDS`].
+    findings: [Counter; Finding::KINDS.len()],
 }
 
 impl Herald {
@@ -60,7 +61,17 @@ impl Herald {
             subscribers: Vec::new(),
             share_gauges: ShareGauges::default(),
             depth: metrics::gauge!("plimsoll_herald_backlog"),
-            findings: metrics::counter!("plimsoll_findings_total"),
+            findings: Finding::KINDS.map(|kind| metrics::counter!("plimsoll_findings_total", "kind" => kind)),
+        }
+    }
+
+    /// Whatever the monitor finds is a fault of the runtime: it is counted, logged and told.
+    fn note_finding(&self, finding: Finding, events: &mut Vec<Event>) {
+        let (kind, mended) = (Finding::KINDS[finding.kind()], finding.is_mended());
+        self.findings[finding.kind()].increment(1);
+        tracing::warn!(%finding, kind, mended, "the machines do not agree");
+        if !self.subscribers.is_empty() {
+            events.push(Event::Finding(finding));
         }
     }
 
@@ -105,10 +116,12 @@ impl Handler<HostBatch> for Herald {
                 }
                 // The monitor learned of it when it was said.
                 HostMessage::Audited(_) => {}
-                HostMessage::Finding(finding) => {
-                    self.findings.increment(1);
-                    tracing::warn!(%finding, "the machines do not agree");
+                HostMessage::Ledger(audit) => {
+                    for finding in self.board.compare(&audit) {
+                        self.note_finding(finding, &mut events);
+                    }
                 }
+                HostMessage::Finding(finding) => self.note_finding(finding, &mut events),
                 HostMessage::Job(event) => {
                     self.board.note_job(&event);
                     if keep_events {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use plimsoll_core::explanation::Explanation;
 use plimsoll_core::id::GroupId;
-use plimsoll_core::messages::{JobEvent, NodeEvent};
+use plimsoll_core::messages::{Finding, JobEvent, NodeEvent};
 use plimsoll_core::time::Time;
 use tokio::sync::mpsc;
 
@@ -22,6 +22,9 @@ pub enum Event {
         at: Time,
         explanation: Arc<Explanation>,
     },
+    /// The monitor has found something that should not be: a fault of the runtime, mended where that is
+    /// safe.
+    Finding(Finding),
 }
 
 /// Events in order. `missed` were lost before the first of them because the reader was too slow.

@@ -79,6 +79,25 @@ impl NodeAgent {
         self.confirm_sweep_when_clear(out);
     }
 
+    /// Compares what runs with what should: the first is stopped where it is too much, the second reported
+    /// where it is missing.
+    fn wanted(&mut self, session: u64, attempts: &[Attempt], out: &mut Outbox) {
+        if session != self.session {
+            return;
+        }
+        for attempt in attempts.iter().filter(|attempt| !self.executions.contains_key(attempt)) {
+            self.report(AgentReport::Unknown(*attempt), out);
+        }
+        let unwanted = |(attempt, stopping): (&Attempt, &bool)| {
+            (!*stopping && !attempts.contains(attempt)).then_some(*attempt)
+        };
+        let unwanted: Vec<Attempt> = self.executions.iter().filter_map(unwanted).collect();
+        for attempt in unwanted {
+            self.report(AgentReport::Unwanted(attempt), out);
+            self.stop(attempt, out);
+        }
+    }
+
     fn exited(&mut self, attempt: Attempt, exit: Exit, out: &mut Outbox) {
         if self.executions.remove(&attempt).is_some() {
             self.report(AgentReport::Finished(attempt, exit), out);
@@ -108,6 +127,7 @@ impl Machine for NodeAgent {
                 AgentMessage::Start { session, attempt } => self.start(session, attempt, out),
                 AgentMessage::Stop(attempt) => self.stop(attempt, out),
                 AgentMessage::Sweep { session, sweep } => self.sweep(session, sweep, out),
+                AgentMessage::Wanted { session, attempts } => self.wanted(session, &attempts, out),
                 AgentMessage::Reached(attempt, phase) => {
                     if self.executions.get(&attempt) == Some(&false) {
                         self.report(AgentReport::Reached(attempt, phase), out);
@@ -176,6 +196,21 @@ mod tests {
         let mut agent = NodeAgent::restarted(&NodeAgent::new(NODE, 0), &mut out);
         assert_eq!(reports(&out), [AgentReport::Hello]);
         assert!(hear(&mut agent, AgentMessage::Start { session: 0, attempt: attempt(1) }).is_empty());
+    }
+
+    #[test]
+    fn what_nobody_wants_is_stopped_and_what_is_missing_is_told() {
+        let mut agent = NodeAgent::new(NODE, 0);
+        hear(&mut agent, AgentMessage::Start { session: 0, attempt: attempt(1) });
+        let wanted = |session, number| AgentMessage::Wanted { session, attempts: vec![attempt(number)] };
+        assert!(hear(&mut agent, wanted(0, 1)).is_empty(), "all is well");
+        assert!(hear(&mut agent, wanted(1, 2)).is_empty(), "it was meant for another session");
+        let out = hear(&mut agent, wanted(0, 2));
+        let told = [AgentReport::Unknown(attempt(2)), AgentReport::Unwanted(attempt(1))];
+        assert_eq!(reports(&out), told);
+        assert_eq!(out.executor, [(NODE, ExecutorMessage::Kill(attempt(1)))]);
+        let out = hear(&mut agent, AgentMessage::Wanted { session: 0, attempts: Vec::new() });
+        assert!(out.is_empty(), "it is being stopped already");
     }
 
     #[test]

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::id::NodeId;
-use crate::messages::{Audit, JobMessage, NodeAudit, Outbox, SchedulerMessage};
+use crate::id::{Attempt, NodeId};
+use crate::messages::{
+    Audit, Finding, HostMessage, JobMessage, NodeAudit, Outbox, RunnerMessage, SchedulerMessage,
+};
+use crate::outcome::Outcome;
 
 use super::ClusterState;
 
 impl ClusterState {
-    /// Tells JobState and the Scheduler what the ledger says of so many nodes, behind everything that was
-    /// said before.
+    /// Tells everybody what the ledger says of so many nodes, behind everything that was said before.
     pub(super) fn audit(&self, first: NodeId, most: u32, out: &mut Outbox) {
         let from = first.index().min(self.nodes.len());
         let until = (from + most as usize).min(self.nodes.len());
@@ -17,11 +19,23 @@ impl ClusterState {
             let (id, node) = (NodeId(index as u32), self.nodes[index].as_ref()?);
             let live = self.on_node.iter(node.attempts);
             let live = live.filter_map(|slot| Some(self.live[slot as usize].as_ref()?.attempt));
-            Some(NodeAudit { node: id, version: node.version, free: node.free(), live: live.collect() })
+            Some(NodeAudit { node: id, view: node.view(), free: node.free(), live: live.collect() })
         });
         let next = (until < self.nodes.len()).then_some(NodeId(until as u32));
-        let audit = Arc::new(Audit { nodes: nodes.collect(), next });
+        let audit = Arc::new(Audit { first, nodes: nodes.collect(), next });
         out.jobs.push(JobMessage::Audit(Arc::clone(&audit)));
+        out.runner.push(RunnerMessage::Audit(Arc::clone(&audit)));
         out.scheduler.push(SchedulerMessage::Audit(audit));
+    }
+
+    /// The TaskRunner does not know of these. Had they ended, that would have been heard before this: what
+    /// is still live will never be heard of.
+    pub(super) fn undispatched(&mut self, attempts: Vec<Attempt>, out: &mut Outbox) {
+        for attempt in attempts {
+            if self.live_attempt(attempt).is_some() {
+                out.host.push(HostMessage::Finding(Finding::Undispatched(attempt)));
+                self.release(attempt.slot, Outcome::Lost, out);
+            }
+        }
     }
 }

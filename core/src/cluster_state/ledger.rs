@@ -70,7 +70,7 @@ impl ClusterState {
     }
 
     /// Releases first, then tells JobState and the Scheduler in the same turn.
-    fn release(&mut self, slot: Slot, outcome: Outcome, out: &mut Outbox) {
+    pub(super) fn release(&mut self, slot: Slot, outcome: Outcome, out: &mut Outbox) {
         let live = self.unbook(slot);
         let released = Released { attempt: live.attempt, node: live.node, outcome };
         if mutation::active(Mutation::DropRelease) && live.attempt.slot.0.is_multiple_of(5) {

@@ -249,6 +249,7 @@ impl ClusterState {
                 }
             }
             ClusterMessage::Audit { first, most } => self.audit(first, most, out),
+            ClusterMessage::Undispatched(attempts) => self.undispatched(attempts, out),
             ClusterMessage::Commit(plan) => self.commit(plan, out),
             ClusterMessage::Withdraw(withdrawals) => {
                 for withdrawal in withdrawals {

@@ -3,6 +3,7 @@
 //! It accepts work, says whether what ended is finished or waits once more, and rolls tasks up to
 //! groups and jobs. Where and when something runs is not its business.
 
+mod audit;
 mod bases;
 mod check;
 mod company;
@@ -25,8 +26,8 @@ use crate::collections::Paged;
 use crate::id::{Attempt, GROUPS_PER_JOB_MAX, GroupId, JobId, NodeId, Ticket};
 use crate::machine::{Broken, Machine};
 use crate::messages::{
-    Adopted, Answer, Audit, Finding, GroupArrival, HostMessage, JobEvent, JobMessage, Outbox, Refusal,
-    Released, ReturnedTask, RoleArrival, Started,
+    Adopted, Answer, GroupArrival, HostMessage, JobEvent, JobMessage, Outbox, Refusal, Released,
+    ReturnedTask, RoleArrival, Started,
 };
 use crate::mutation::{self, Mutation};
 use crate::outcome::{Phase, TaskState};
@@ -49,6 +50,9 @@ pub struct JobState {
     unfinished: u64,
     /// Live attempts by slot.
     live: Vec<Option<LiveTask>>,
+    /// How many of them are on each node.
+    #[serde(skip)]
+    on_node: audit::OnNode,
     finished: retention::Finished,
     #[serde(skip)]
     delays: retries::Delays,
@@ -109,6 +113,7 @@ impl JobState {
             jobs: Paged::default(),
             unfinished: 0,
             live: Vec::new(),
+            on_node: audit::OnNode::default(),
             finished: retention::Finished::default(),
             delays: retries::Delays::default(),
             sets: job_sets::JobSets::default(),
@@ -224,6 +229,7 @@ impl JobState {
         }
         assert!(self.live[index].is_none(), "a slot is used again only after its release");
         self.live[index] = Some(LiveTask { attempt, node, since: now, began: None });
+        self.on_node.change(node, 1);
         let group = self.group_mut(attempt.task.group);
         group.live += 1;
         group.set_state(attempt.task, TaskState::Scheduled);
@@ -244,6 +250,7 @@ impl JobState {
         let Released { attempt, node, outcome } = released;
         let live = self.live.get_mut(attempt.slot.index()).and_then(Option::take);
         let live = live.filter(|live| live.attempt == attempt).expect("what is released was committed");
+        self.on_node.change(node, -1);
         let id = attempt.task.group;
         let job = self.jobs.get_mut(id.job().0).expect("an unfinished job is kept");
         let role = &job.spec.groups[id.index()].roles[usize::from(attempt.task.role)];
@@ -268,16 +275,6 @@ impl JobState {
         self.go_on(now, attempt, outcome, next, out);
         self.close_roles(now, id, out);
         self.finish_group_if_done(now, id, out);
-    }
-
-    /// Reports what the ledger has and nobody here knows of.
-    fn audit(&self, audit: &Audit, out: &mut Outbox) {
-        for attempt in audit.nodes.iter().flat_map(|node| &node.live) {
-            let live = self.live.get(attempt.slot.index()).and_then(Option::as_ref);
-            if live.is_none_or(|live| live.attempt != *attempt) {
-                out.host.push(HostMessage::Finding(Finding::UnknownToJobs(*attempt)));
-            }
-        }
     }
 
     fn withdrawn(&mut self, now: Time, id: GroupId, out: &mut Outbox) {
@@ -337,7 +334,7 @@ impl JobState {
                 list.into_iter().for_each(|(attempt, phase)| self.progress(now, attempt, phase));
             }
             JobMessage::Released(list) => list.into_iter().for_each(|one| self.released(now, one, out)),
-            JobMessage::Audit(audit) => self.audit(&audit, out),
+            JobMessage::Audit(audit) => self.audit(now, &audit, out),
             JobMessage::Withdrawn(list) => list.into_iter().for_each(|one| self.withdrawn(now, one, out)),
             JobMessage::Fenced(list) => list.into_iter().for_each(|one| self.fenced(now, one, out)),
         }
@@ -416,6 +413,7 @@ impl Machine for JobState {
     fn rebuild(&mut self) {
         self.rebuild_delays();
         self.rebuild_sets();
+        self.rebuild_on_node();
     }
 
     fn check(&self) -> Result<(), Broken> {

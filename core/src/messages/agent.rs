@@ -18,6 +18,11 @@ pub enum AgentMessage {
         session: u64,
         sweep: u64,
     },
+    /// From the TaskRunner: this and nothing else should run here, as far as it knows in this session.
+    Wanted {
+        session: u64,
+        attempts: Vec<Attempt>,
+    },
     /// From the executor.
     Reached(Attempt, Phase),
     Exited(Attempt, Exit),

@@ -99,6 +99,8 @@ pub enum ClusterMessage {
     Progress(Vec<(Attempt, Phase)>),
     /// From the TaskRunner: the agent does not answer a stop.
     Unresponsive(NodeId),
+    /// From the TaskRunner: it does not know of these, which the ledger has.
+    Undispatched(Vec<Attempt>),
     /// From the TaskRunner: everything that had to end on the returned node has ended.
     Swept {
         node: NodeId,

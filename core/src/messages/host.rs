@@ -15,7 +15,7 @@ use crate::share_report::ShareNews;
 use crate::spec::{Condition, JobSpec, NodeState, ShapeSpec};
 use crate::time::Time;
 
-use super::audit::{Audited, Finding};
+use super::audit::{Audit, Audited, Finding};
 use super::usage::UsageAnswer;
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -53,6 +53,8 @@ pub enum HostMessage {
     },
     /// A slice of the nodes has been compared.
     Audited(Audited),
+    /// From JobState, behind everything it has said of these nodes: what the ledger says of them.
+    Ledger(Arc<Audit>),
     /// Something is not as it should be.
     Finding(Finding),
     Job(JobEvent),

@@ -9,6 +9,8 @@ use crate::outcome::{Exit, Phase};
 use crate::settings::Settings;
 use crate::time::Span;
 
+use super::audit::Audit;
+
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum RunnerMessage {
     /// From ClusterState: these attempts hold their nodes and are to run.
@@ -32,6 +34,8 @@ pub enum RunnerMessage {
     },
     /// From ClusterState: the node was removed.
     NodeGone(NodeId),
+    /// From ClusterState: what the ledger says of some nodes.
+    Audit(Arc<Audit>),
     /// From a node's agent.
     Report {
         node: NodeId,
@@ -57,4 +61,8 @@ pub enum AgentReport {
     Finished(Attempt, Exit),
     /// Everything that was not wanted has ended.
     Swept(u64),
+    /// This should run here, and is not known.
+    Unknown(Attempt),
+    /// This runs here, and should not: it was told to stop.
+    Unwanted(Attempt),
 }

@@ -163,6 +163,8 @@ pub struct Scheduler {
     starts: u64,
     /// The time of the turn.
     now: Time,
+    /// The last shape that was tried although nothing had happened.
+    sampled: u32,
 }
 
 impl Scheduler {
@@ -187,6 +189,7 @@ impl Scheduler {
             rounds: 0,
             starts: 0,
             now: Time::ZERO,
+            sampled: 0,
             live: LiveTable::new(settings.rebalance.any()),
             settings,
             nodes: Nodes::new(width, choice, faulty),
@@ -369,6 +372,9 @@ impl Machine for Scheduler {
         self.release_by_time(now);
         self.thaw_due(now);
         self.advance_earmarks(&mut turn);
+        if idle {
+            self.sample_waiting();
+        }
         self.plan(&mut turn);
         if idle {
             self.note_lost_wake_ups(&turn, out);
@@ -389,6 +395,9 @@ impl Machine for Scheduler {
         self.disrupt(now, out);
         self.push_figures(out);
         self.fail_the_unable(out);
+        if idle {
+            self.note_overlooked(out);
+        }
         // Nothing of a turn changes a share after this.
         self.tell_shares(capacity_changed, out);
         self.answer_next_question(out);

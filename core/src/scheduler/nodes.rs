@@ -148,6 +148,11 @@ impl Nodes {
         entries.filter(|entry| shape.rules.node.as_ref().is_none_or(|name| *name == entry.view.facts.name))
     }
 
+    /// No node has this id or a larger one.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (NodeId, &NodeEntry)> {
         let entries = self.entries.iter().enumerate();
         entries.filter_map(|(index, entry)| entry.as_ref().map(|entry| (NodeId(index as u32), entry)))

@@ -6,6 +6,7 @@
 //! changed the group need not be looked at again, whatever else happens in the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::explanation::Explanation;
@@ -43,6 +44,8 @@ pub(super) struct Prospects {
     open: BTreeSet<GroupId>,
     /// Groups that were found unable in this turn.
     failed: Vec<GroupId>,
+    /// The last group that was doubted although nothing had changed.
+    sampled: Option<GroupId>,
 }
 
 impl Prospects {
@@ -74,6 +77,15 @@ impl Prospects {
                 }
             }
         }
+    }
+
+    /// Doubts some of those of which everything seems to be known, in turn.
+    pub(super) fn doubt_some(&mut self, most: usize) {
+        let after = self.sampled.map_or(Bound::Unbounded, Bound::Excluded);
+        let next: Vec<GroupId> =
+            self.witnesses.range((after, Bound::Unbounded)).map(|(group, _)| *group).take(most).collect();
+        self.sampled = next.last().copied();
+        next.into_iter().for_each(|group| self.suspect(group));
     }
 
     fn note(&mut self, group: GroupId, prospect: Prospect) {

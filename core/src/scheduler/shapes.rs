@@ -181,6 +181,11 @@ impl Shapes {
         self.entries[id.0 as usize].as_mut().expect("a referenced shape is there")
     }
 
+    /// No shape has a larger id than this.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (ShapeId, &Shape)> {
         let entries = self.entries.iter().enumerate();
         entries.filter_map(|(index, shape)| shape.as_ref().map(|shape| (ShapeId(index as u32), shape)))

@@ -1,6 +1,7 @@
 //! The TaskRunner: from launch to terminal report. It hands attempts to the node agents, watches
 //! that each state ends in time, and passes ends on to ClusterState.
 
+mod audit;
 mod reports;
 #[cfg(test)]
 mod tests;
@@ -235,6 +236,7 @@ impl Machine for TaskRunner {
                 RunnerMessage::Report { node, session, report } => {
                     self.report(now, node, session, report, out);
                 }
+                RunnerMessage::Audit(audit) => self.audit(&audit, out),
                 RunnerMessage::Settings(settings) => self.settings = settings,
             }
         }

@@ -1,7 +1,7 @@
 //! What the node agents say, taken only from their current session.
 
 use crate::id::{Attempt, NodeId};
-use crate::messages::{AgentMessage, AgentReport, ClusterMessage, Outbox};
+use crate::messages::{AgentMessage, AgentReport, ClusterMessage, Finding, HostMessage, Outbox};
 use crate::outcome::{Exit, Phase};
 use crate::time::{Span, Time};
 
@@ -35,6 +35,10 @@ impl TaskRunner {
             AgentReport::Reached(attempt, phase) => self.reached(now, attempt, phase, out),
             AgentReport::Finished(attempt, exit) => self.end(attempt, exit, out),
             AgentReport::Swept(sweep) => self.swept(node, sweep, out),
+            AgentReport::Unknown(attempt) => self.unknown_to_agent(attempt, out),
+            AgentReport::Unwanted(attempt) => {
+                out.host.push(HostMessage::Finding(Finding::Orphan { attempt, node }));
+            }
         }
     }
 

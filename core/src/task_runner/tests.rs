@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::id::{GroupId, JobId, Slot, TaskId};
-use crate::messages::AgentReport;
+use crate::messages::{AgentReport, Audit, Finding, HostMessage, NodeAudit, NodeView};
 use crate::outcome::Phase;
+use crate::resources::Resources;
+use crate::spec::{NodeFacts, NodeState};
 
 const NODE: NodeId = NodeId(2);
 
@@ -142,4 +144,52 @@ fn every_phase_has_its_own_deadline() {
         let out = bench.report(0, AgentReport::Finished(attempt(), Exit::Stopped));
         assert_eq!(out.cluster, [ended(Exit::TimedOut(Phase::Running))]);
     }
+}
+
+fn audit(live: Vec<Attempt>) -> RunnerMessage {
+    let facts = NodeFacts { name: "n".into(), ..NodeFacts::default() };
+    let view = NodeView {
+        version: 1,
+        facts: Arc::new(facts),
+        capacity: Resources::new(),
+        open: true,
+        state: NodeState::default(),
+        breakdown: None,
+    };
+    let nodes = vec![NodeAudit { node: NODE, view, free: Resources::new(), live }];
+    RunnerMessage::Audit(Arc::new(Audit { first: NodeId(0), nodes, next: None }))
+}
+
+fn found(out: &Outbox) -> Vec<Finding> {
+    let found = out.host.iter().map(|message| match message {
+        HostMessage::Finding(finding) => finding.clone(),
+        other => panic!("the runner says nothing else to the host, it said {other:?}"),
+    });
+    found.collect()
+}
+
+#[test]
+fn attempts_that_only_one_side_knows_of_are_ended() {
+    let mut bench = Bench::launched();
+    let wanted = |attempts| [(NODE, AgentMessage::Wanted { session: 0, attempts })];
+    let out = bench.hear(Time(1), audit(vec![attempt()]));
+    assert!(found(&out).is_empty() && out.cluster.is_empty(), "all is well");
+    assert_eq!(out.agents, wanted(vec![attempt()]));
+    let lost = Attempt { slot: Slot(4), ..attempt() };
+    let out = bench.hear(Time(1), audit(vec![attempt(), lost]));
+    assert_eq!(out.cluster, [ClusterMessage::Undispatched(vec![lost])]);
+    let out = bench.hear(Time(1), audit(Vec::new()));
+    assert_eq!(found(&out), [Finding::Overdispatched(attempt())]);
+    assert_eq!(out.agents[0], (NODE, AgentMessage::Stop(attempt())));
+    assert_eq!(bench.runner.live().count(), 0);
+}
+
+#[test]
+fn an_attempt_that_its_agent_does_not_know_of_is_lost() {
+    let mut bench = Bench::launched();
+    let out = bench.report(0, AgentReport::Unknown(attempt()));
+    assert_eq!((found(&out), out.cluster), (vec![Finding::Unexecuted(attempt())], vec![ended(Exit::Lost)]));
+    assert!(bench.report(0, AgentReport::Unknown(attempt())).is_empty(), "once is enough");
+    let out = bench.report(0, AgentReport::Unwanted(attempt()));
+    assert_eq!(found(&out), [Finding::Orphan { attempt: attempt(), node: NODE }]);
 }
