@@ -20,6 +20,19 @@ pub struct ShareExplanation {
     pub last: bool,
     /// Whose turn it is when room appears.
     pub next: Option<NextTurn>,
+    /// How it rises with time, where that is so.
+    pub raise: Option<Raise>,
+}
+
+/// How something that waits is raised from one strict band to the next.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Raise {
+    /// It has waited since then.
+    pub since: Time,
+    /// The band it is raised to by now.
+    pub to: Option<String>,
+    /// The band it is raised to next, and when.
+    pub next: Option<(String, Time)>,
 }
 
 /// How far above or below its share a class or a queue stands, in the unit of the shares.
@@ -116,6 +129,12 @@ impl fmt::Display for ShareExplanation {
         }
         if let Some(band) = &self.band {
             write!(f, "{}band {band}", if first { "" } else { ", " })?;
+        }
+        if let Some(Raise { since, to: Some(to), .. }) = &self.raise {
+            write!(f, ", raised to band {to} because it waits since {since}")?;
+        }
+        if let Some(Raise { next: Some((to, at)), .. }) = &self.raise {
+            write!(f, ", raised to band {to} at {at}")?;
         }
         match &self.next {
             None => Ok(()),

@@ -24,7 +24,7 @@ impl Scheduler {
         self.enter_job(now, id.job(), arrival.requestor, arrival.standing);
         let elastic = ElasticGroup::for_arrival(arrival.start, &arrival.roles, arrival.freeze);
         let place = match elastic {
-            None => self.place_of(id.job()),
+            None => self.place_of_job(id.job()),
             Some(_) => self.surplus_place_of(id.job()),
         };
         let mut roles = Vec::with_capacity(arrival.roles.len());
@@ -46,7 +46,8 @@ impl Scheduler {
             }
             let job = self.jobs.get(id.job().0).expect("the job was entered");
             let cost = self.price(&view.spec.request).cost;
-            view.order = job_standing::order(&self.settings.shares, now, job, entry, (view.expected, cost));
+            view.order =
+                job_standing::order(&self.settings.shares, now, (job, 0), entry, (view.expected, cost));
             roles.push(view);
         }
         let job = self.jobs.get_mut(id.job().0).expect("the job was entered");
@@ -133,6 +134,7 @@ impl Scheduler {
     }
 
     pub(super) fn dequeue_group(&mut self, id: GroupId) {
+        self.touch_age(id);
         if self.group(id).is_some_and(|group| group.gang.is_some()) {
             self.dequeue_gang(id);
         }
@@ -229,6 +231,7 @@ impl Scheduler {
         }
         self.dequeue_group(id);
         self.forget_elastic(id);
+        self.forget_age(id);
         let job = self.jobs.get_mut(id.job().0).expect("the group is there");
         let group = job.groups[id.index()].take().expect("the group is there");
         if group.fails_if_unable {

@@ -71,12 +71,13 @@ impl Scheduler {
     /// The class that is furthest below its percent is served first, task by task.
     fn help_classes(&mut self, wishes: &[Wish], pass: &mut Pass, out: &mut Outbox) -> Help {
         let cause = Imbalance { targets: self.class_targets() };
-        let mut stuck: BTreeSet<ShapeId> = BTreeSet::new();
+        let mut stuck: BTreeSet<(ShapeId, u16)> = BTreeSet::new();
         loop {
             let entitled = |wish: &&Wish| {
                 let held = self.running_units(usize::from(wish.class));
                 let wanted = self.units_of(wish.shape, self.price_of(wish.shape)).max(1);
-                !stuck.contains(&wish.shape) && held + wanted <= cause.targets[usize::from(wish.class)]
+                !stuck.contains(&(wish.shape, wish.level))
+                    && held + wanted <= cause.targets[usize::from(wish.class)]
             };
             let below = |wish: &&Wish| {
                 let class = usize::from(wish.class);
@@ -88,7 +89,7 @@ impl Scheduler {
             let Some(wish) = next else { return Help::None };
             match self.help(&wish, &cause, pass, out) {
                 Help::Given => {}
-                Help::None => drop(stuck.insert(wish.shape)),
+                Help::None => drop(stuck.insert((wish.shape, wish.level))),
                 Help::Enough => return Help::Enough,
             }
         }
@@ -97,11 +98,11 @@ impl Scheduler {
     /// The queue that is furthest below its fair share, for its weight, is served first.
     fn help_queues(&mut self, wishes: &[Wish], pass: &mut Pass, out: &mut Outbox) {
         let cause = self.fair_cause();
-        let mut stuck: BTreeSet<ShapeId> = BTreeSet::new();
+        let mut stuck: BTreeSet<(ShapeId, u16)> = BTreeSet::new();
         loop {
             let entitled = |wish: &&Wish| {
                 let share = cause.shares.get(&wish.queue).map_or(0, |(share, _)| *share);
-                !stuck.contains(&wish.shape) && self.measure_with(wish) <= share
+                !stuck.contains(&(wish.shape, wish.level)) && self.measure_with(wish) <= share
             };
             let below = |wish: &&Wish| {
                 let weight = weight_of(&self.shares.queues[wish.queue as usize], &self.settings.shares);
@@ -113,7 +114,7 @@ impl Scheduler {
             let Some(wish) = next else { return };
             match self.help(&wish, &cause, pass, out) {
                 Help::Given => {}
-                Help::None => drop(stuck.insert(wish.shape)),
+                Help::None => drop(stuck.insert((wish.shape, wish.level))),
                 Help::Enough => return,
             }
         }

@@ -30,6 +30,7 @@ impl Scheduler {
         promise!(4, self.nodes.standings_are_true(), "nodes are filed under a standing they do not have");
         self.check_queues()?;
         self.check_shares()?;
+        self.check_ages()?;
         self.check_choices()?;
         self.check_stops()?;
         self.check_earmarks()?;

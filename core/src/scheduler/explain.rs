@@ -79,7 +79,7 @@ impl Scheduler {
             let role = group.roles.iter().find(|role| role.waiting() > 0).or(group.roles.first());
             Some(group.gang.unwrap_or(role?.shape))
         });
-        let share = shape.and_then(|shape| self.explain_share(id.job(), shape)).map(Box::new);
+        let share = shape.and_then(|shape| self.explain_share(id, shape)).map(Box::new);
         Explanation { waiting, ahead, reason, share, settings: self.settings.version }
     }
 

@@ -21,10 +21,10 @@ use super::shapes::ShapeId;
 use super::shares::{class_weight, weight_of};
 
 impl Scheduler {
-    /// Where the work of a job waits; nothing where everything is one share without bands.
-    pub(super) fn explain_share(&self, id: JobId, shape: ShapeId) -> Option<ShareExplanation> {
+    /// Where a group waits; nothing where everything is one share without bands.
+    pub(super) fn explain_share(&self, id: GroupId, shape: ShapeId) -> Option<ShareExplanation> {
         let settings = &self.settings.shares;
-        let job = self.jobs.get(id.0)?;
+        let job = self.jobs.get(id.job().0)?;
         if self.shares.is_plain() && settings.bands.is_empty() {
             return None;
         }
@@ -50,7 +50,8 @@ impl Scheduler {
             queue: queue_name.and_then(|name| Some(level(of(Some(&name))?, &name))),
             band,
             last: percents.is_some_and(|all| all.classes()[usize::from(queue.class)].percent == 0),
-            next: self.next_turn(job.leaf, shape),
+            next: self.next_turn(self.leaf_of_group(id), shape),
+            raise: self.explain_raise(id),
         })
     }
 
@@ -173,18 +174,19 @@ impl Scheduler {
     /// Waiting tasks of other groups that come first: those of strict bands before its own, and in its own
     /// queue those that are before it in order.
     pub(super) fn tasks_ahead_of(&self, id: GroupId) -> u64 {
-        let (Some(job), Some(own)) = (self.jobs.get(id.job().0), self.group(id)) else { return 0 };
+        let Some(own) = self.group(id) else { return 0 };
         let waiting_roles = own.roles.iter().filter(|role| role.waiting() > 0);
         let Some(order) = waiting_roles.map(|role| role.order).min() else { return 0 };
-        let level = self.shares.leaf(job.leaf).level;
+        let own_leaf = self.leaf_of_group(id);
+        let level = self.shares.leaf(own_leaf).level;
         let before = self.shares.leaves.iter().filter(|other| other.level < level);
         let of_bands: u64 = before.map(|leaf| leaf.waiting).sum();
-        let same_leaf = self.jobs.iter().filter(|(_, other)| other.leaf == job.leaf);
         let mut of_queue = 0;
-        for (number, other) in same_leaf {
+        for (number, other) in self.jobs.iter() {
             for (index, group) in other.groups.iter().enumerate() {
                 let other_id = GroupId::new(JobId(number), index as u16);
-                let Some(group) = group.as_ref().filter(|group| !group.withdrawn && other_id != id) else {
+                let waits_here = || other_id != id && self.leaf_of_group(other_id) == own_leaf;
+                let Some(group) = group.as_ref().filter(|group| !group.withdrawn && waits_here()) else {
                     continue;
                 };
                 // A gang stands where its first role does.

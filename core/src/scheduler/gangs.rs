@@ -44,7 +44,7 @@ impl Scheduler {
         let group = groups::find(&self.jobs, id).expect("the caller has seen the group");
         let key = gang_key(group);
         let (tasks, queued) = (group.needed(), (group.roles[0].order, Entry { group: id, role: 0 }));
-        let leaf = self.place_of(id.job());
+        let leaf = self.place_of(id);
         let shape = self.shapes.intern(leaf, ShapeKey::Gang(key, group.hops), &mut self.nodes);
         self.group_mut(id).expect("the caller has seen the group").gang = Some(shape);
         self.doubt(id);
@@ -55,6 +55,7 @@ impl Scheduler {
     }
 
     pub(super) fn dequeue_gang(&mut self, id: GroupId) {
+        self.touch_age(id);
         let group = groups::find_mut(&mut self.jobs, id).expect("the caller has seen the group");
         let shape = group.gang.take().expect("the caller has seen the gang");
         self.take_waiting(shape, gang_size(&self.shapes.get(shape).key));

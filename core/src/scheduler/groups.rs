@@ -12,6 +12,7 @@ use crate::spec::{Hops, ShapeSpec, Standing, Start, Tie};
 use crate::time::Span;
 
 use super::account::RunClock;
+use super::ageing::Age;
 use super::elastic::{ElasticGroup, ElasticRole};
 use super::job_standing::milliseconds;
 use super::leaf::LeafId;
@@ -66,6 +67,8 @@ pub(super) struct GroupView {
     pub(super) gang: Option<ShapeId>,
     /// If its size may vary.
     pub(super) elastic: Option<Box<ElasticGroup>>,
+    /// How long it has waited, where that counts.
+    pub(super) age: Option<Box<Age>>,
 }
 
 /// A role's waiting tasks: everything from `fresh` on, and those that came back.
@@ -157,6 +160,7 @@ impl GroupView {
             forgotten: false,
             gang: None,
             elastic: None,
+            age: None,
         }
     }
 

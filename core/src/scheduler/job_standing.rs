@@ -36,7 +36,7 @@ fn urgency(priority: i32) -> u32 {
 pub(super) fn order(
     settings: &ShareSettings,
     now: Time,
-    job: &JobView,
+    (job, raised): (&JobView, u16),
     entry: Entry,
     role: (u32, u128),
 ) -> Order {
@@ -45,7 +45,10 @@ pub(super) fn order(
     match settings.job_key {
         JobKey::Priority => {
             let standing = job.standing.as_deref().map(|(_, standing)| standing);
-            let band = settings.band(job.band()).map_or(0, |band| band as u128);
+            let band = settings.band(job.band());
+            let level = settings.level(band).saturating_sub(usize::from(raised));
+            let band = if raised > 0 { settings.band_of_level(level) } else { band };
+            let band = band.map_or(0, |band| band as u128);
             let finish_by = standing.and_then(|standing| standing.finish_by).unwrap_or(Time::NEVER);
             Order::by_arrival(band << 96 | urgency << 64 | u128::from(finish_by.0), entry)
         }
@@ -90,8 +93,14 @@ impl Scheduler {
         band.and_then(|value| Weight::from_number(value as f64)).unwrap_or(Weight::ONE)
     }
 
-    /// Where the work of a job waits, and by which lifetime limits tell it apart.
-    pub(super) fn place_of(&self, id: JobId) -> (LeafId, Option<Span>) {
+    /// Where a group waits, and by which lifetime limits tell it apart.
+    pub(super) fn place_of(&self, id: GroupId) -> (LeafId, Option<Span>) {
+        let (_, lifetime) = self.place_of_job(id.job());
+        (self.leaf_of_group(id), lifetime)
+    }
+
+    /// The same for the work of a job that has not waited for long.
+    pub(super) fn place_of_job(&self, id: JobId) -> (LeafId, Option<Span>) {
         let job = self.jobs.get(id.0).expect("the caller has seen the job");
         let shares = &self.settings.shares;
         let matters = shares.non_preemptible_factor.is_some() || shares.excess_budget.is_some();
@@ -100,7 +109,7 @@ impl Scheduler {
 
     /// The same for what an elastic group has above its minima.
     pub(super) fn surplus_place_of(&mut self, id: JobId) -> (LeafId, Option<Span>) {
-        let (leaf, lifetime) = self.place_of(id);
+        let (leaf, lifetime) = self.place_of_job(id);
         let (leaf, is_new) = self.shares.surplus_leaf(leaf, &self.settings.shares);
         if is_new {
             self.shapes.add_leaf(self.settings.kinds.len());
@@ -112,7 +121,7 @@ impl Scheduler {
     pub(super) fn place_of_role(&mut self, entry: Entry) -> (LeafId, Option<Span>) {
         let group = groups::find(&self.jobs, entry.group).expect("the caller has seen the group");
         match group.elastic {
-            None => self.place_of(entry.group.job()),
+            None => self.place_of(entry.group),
             Some(_) => self.surplus_place_of(entry.group.job()),
         }
     }
@@ -131,6 +140,7 @@ impl Scheduler {
 
     /// So many tasks more wait with a shape; the caller sees to it that the shape is where it belongs.
     pub(super) fn add_waiting(&mut self, shape: ShapeId, queued: Queued, tasks: u64) {
+        self.touch_age(queued.1.group);
         self.shapes.add_waiting(shape, queued, tasks);
         if !self.shares.is_plain() {
             self.shares.welcome(self.now, self.shapes.get(shape).leaf);
@@ -168,6 +178,7 @@ impl Scheduler {
     /// Tasks of a role have started: they count for their share and their job, and use up a grant.
     pub(super) fn count_started(&mut self, now: Time, entry: Entry, tasks: u32) {
         self.starts += 1;
+        self.touch_age(entry.group);
         let job = self.jobs.get_mut(entry.group.job().0).expect("a group has a job");
         job.served = self.starts;
         let (leaf, lifetime) = (job.leaf, job.lifetime());
@@ -287,6 +298,7 @@ impl Scheduler {
             let clock = by_run_time.then(|| self.new_clock(now, leaf, &standing.band));
             let job = self.jobs.get_mut(id.0).expect("just seen");
             (job.leaf, job.clock) = (leaf, clock);
+            self.stand_by_ages(now, id);
             self.place_anew(now, id);
         }
         let live: Vec<TaskId> = self.live.iter().map(|live| live.attempt.task).collect();
@@ -341,7 +353,7 @@ impl Scheduler {
         let group = groups::find(&self.jobs, entry.group).expect("the caller has seen the group");
         let role = &group.roles[usize::from(entry.role)];
         let cost = self.price(&role.spec.request).cost;
-        let order = order(&self.settings.shares, now, job, entry, (role.expected, cost));
+        let order = order(&self.settings.shares, now, (job, group.raised()), entry, (role.expected, cost));
         match group.phase() {
             Some(Phase::Running) => surplus_order(order.rank, role, entry),
             _ => order,

@@ -11,6 +11,7 @@
 //! one that has the least left of what is scarce. A node that is warm for a task goes before others.
 
 mod account;
+mod ageing;
 mod arrivals;
 mod askers;
 mod audit;
@@ -92,6 +93,7 @@ use crate::shares::durations::Durations;
 use crate::spec::ShapeSpec;
 use crate::time::Time;
 
+use ageing::Ageing;
 pub use check::Startable;
 use credit::Credit;
 pub use earmarks::EarmarkEnd;
@@ -158,6 +160,7 @@ pub struct Scheduler {
     /// Some node is not for everybody, so tasks are told apart by who asks for them.
     nodes_mind: bool,
     elastic: Elastic,
+    ageing: Ageing,
     /// Counts turns of planning, and starts of tasks.
     rounds: u64,
     starts: u64,
@@ -186,6 +189,7 @@ impl Scheduler {
             prospects: Prospects::default(),
             nodes_mind: false,
             elastic: Elastic::default(),
+            ageing: Ageing::default(),
             rounds: 0,
             starts: 0,
             now: Time::ZERO,
@@ -371,11 +375,13 @@ impl Machine for Scheduler {
         self.close_due_windows(now);
         self.release_by_time(now);
         self.thaw_due(now);
+        self.raise_due(now);
         self.advance_earmarks(&mut turn);
         if idle {
             self.sample_waiting();
         }
         self.plan(&mut turn);
+        self.note_ages(now);
         if idle {
             self.note_lost_wake_ups(&turn, out);
         }
@@ -411,7 +417,8 @@ impl Machine for Scheduler {
 
     fn next_deadline(&self) -> Option<Time> {
         let gate = [self.earmarks.next_deadline(), self.next_disruption()];
-        let deadlines = [self.shapes.next_window_close(), self.limits.next_wake(), self.next_thaw()];
+        let deadlines =
+            [self.shapes.next_window_close(), self.limits.next_wake(), self.next_thaw(), self.next_raise()];
         deadlines.into_iter().chain(gate).flatten().min()
     }
 
@@ -423,6 +430,7 @@ impl Machine for Scheduler {
         self.count_all_waiting();
         self.shares.take_changed();
         self.rebuild_elastic();
+        self.rebuild_ages();
         self.live.order_by_start(self.settings.rebalance.any());
         self.doubt_everything();
     }

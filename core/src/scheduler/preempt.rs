@@ -134,12 +134,16 @@ impl Scheduler {
                 && !self.is_surplus(shape.leaf)
                 && self.limit_on(shape.leaf, *id, now).is_none()
         });
-        let wish = |(id, shape): (ShapeId, &super::shapes::Shape)| {
+        // What is raised takes no more from others than before: it wishes from the level of its own.
+        let raised = self.raised_places();
+        let mut wishes: Vec<Wish> = Vec::new();
+        for (id, shape) in waiting {
             let leaf = self.shares.leaf(shape.leaf);
-            let (level, class, queue) = (leaf.level, leaf.class, leaf.queue);
-            Wish { shape: id, leaf: shape.leaf, level, class, queue, order: shape.order }
-        };
-        let mut wishes: Vec<Wish> = waiting.map(wish).collect();
+            let (class, queue) = (leaf.class, leaf.queue);
+            let others = raised.range((shape.leaf, 0)..=(shape.leaf, u16::MAX)).map(|(_, own)| *own);
+            let wish = |level| Wish { shape: id, leaf: shape.leaf, level, class, queue, order: shape.order };
+            wishes.extend(std::iter::once(leaf.level).chain(others).map(wish));
+        }
         wishes.sort_unstable_by_key(|wish| (wish.level, wish.order, wish.shape));
         wishes
     }

@@ -12,7 +12,7 @@ use super::queue::Entry;
 use super::{Scheduler, groups};
 
 /// What waits of a group that is listed nowhere for the moment.
-struct Unlisted {
+pub(super) struct Unlisted {
     group: GroupId,
     /// It waits as one.
     is_gang: bool,
@@ -41,6 +41,7 @@ impl Scheduler {
         if self.settings.shares.job_key == JobKey::RunTime && (band_changed || leaf != leaf_before) {
             self.move_clock(now, id, leaf != leaf_before);
         }
+        self.stand_by_ages(now, id);
         self.list_again(now, unlisted);
         // Both shares have and want something else, and with them everybody.
         self.limits.stale |= self.limited;
@@ -51,27 +52,29 @@ impl Scheduler {
         let groups = self.jobs.get(id.0).map_or(0, |job| job.groups.len());
         let mut unlisted = Vec::with_capacity(groups);
         for index in 0..groups {
-            let group = GroupId::new(id, index as u16);
-            let Some(view) = self.group(group) else { continue };
-            let is_gang = view.gang.is_some();
-            if is_gang {
-                self.dequeue_gang(group);
-            }
-            let view = groups::find_mut(&mut self.jobs, group).expect("just seen");
-            let queued: Vec<u32> =
-                view.roles.iter_mut().map(|role| std::mem::take(&mut role.queued)).collect();
-            let shapes: Vec<_> = view.roles.iter().map(|role| role.shape).collect();
-            for (shape, tasks) in shapes.into_iter().zip(&queued).filter(|(_, tasks)| **tasks > 0) {
-                self.take_waiting(shape, u64::from(*tasks));
-                self.shapes.settle(shape, &self.jobs);
-            }
-            unlisted.push(Unlisted { group, is_gang, queued });
+            unlisted.extend(self.unlist_group(GroupId::new(id, index as u16)));
         }
         unlisted
     }
 
+    pub(super) fn unlist_group(&mut self, group: GroupId) -> Option<Unlisted> {
+        let view = self.group(group)?;
+        let is_gang = view.gang.is_some();
+        if is_gang {
+            self.dequeue_gang(group);
+        }
+        let view = groups::find_mut(&mut self.jobs, group).expect("just seen");
+        let queued: Vec<u32> = view.roles.iter_mut().map(|role| std::mem::take(&mut role.queued)).collect();
+        let shapes: Vec<_> = view.roles.iter().map(|role| role.shape).collect();
+        for (shape, tasks) in shapes.into_iter().zip(&queued).filter(|(_, tasks)| **tasks > 0) {
+            self.take_waiting(shape, u64::from(*tasks));
+            self.shapes.settle(shape, &self.jobs);
+        }
+        Some(Unlisted { group, is_gang, queued })
+    }
+
     /// Queues it where its job stands by now, to be tried at once.
-    fn list_again(&mut self, now: Time, unlisted: Vec<Unlisted>) {
+    pub(super) fn list_again(&mut self, now: Time, unlisted: impl IntoIterator<Item = Unlisted>) {
         for Unlisted { group, is_gang, queued } in unlisted {
             // Others may ask for it by now, for whom other nodes are.
             self.doubt(group);

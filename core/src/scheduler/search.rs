@@ -15,7 +15,7 @@ use crate::time::Time;
 use super::leaf::LeafId;
 use super::nodes::NodeEntry;
 use super::preempt::{Cause, Pass, Wish};
-use super::queue::Entry;
+use super::queue::{Entry, Queued};
 use super::shapes::{ShapeId, ShapeKey};
 use super::victims::{Unit, Walk};
 use super::{Scheduler, groups, shapes};
@@ -47,7 +47,10 @@ impl Scheduler {
     pub(super) fn next_beneficiary(&self, wish: &Wish, pass: &Pass) -> Option<Beneficiary> {
         let atomic = matches!(self.shapes.get(wish.shape).key, ShapeKey::Gang(..));
         let most = pass.helped + pass.promised.len() + 1;
-        let waits = |queued| shapes::waits(&self.jobs, wish.shape, atomic, queued);
+        let is_own =
+            |id: GroupId| self.settings.shares.ageing.is_none() || self.own_level(id.job()) == wish.level;
+        let waits =
+            |queued: Queued| is_own(queued.1.group) && shapes::waits(&self.jobs, wish.shape, atomic, queued);
         let entries = self.shapes.get(wish.shape).queue.first(most, waits);
         let still_waits = |entry: &Entry| {
             let group = groups::find(&self.jobs, entry.group).expect("a queued group is there");

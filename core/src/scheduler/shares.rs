@@ -206,6 +206,12 @@ impl Shares {
         self.leaf_at(level + settings.levels() as u16, class, queue)
     }
 
+    /// The leaf so many levels above another, made if there is none yet; the second says so.
+    pub(super) fn leaf_above(&mut self, leaf: LeafId, levels: u16) -> (LeafId, bool) {
+        let LeafShare { level, class, queue, .. } = *self.leaf(leaf);
+        self.leaf_at(level - levels, class, queue)
+    }
+
     fn leaf_at(&mut self, level: u16, class: u16, share: u32) -> (LeafId, bool) {
         let mut is_new = false;
         let leaf = *self.leaf_of.entry((level, share)).or_insert_with(|| {

@@ -120,7 +120,7 @@ impl Scheduler {
         let view = &self.group(entry.group).expect("the caller has seen the group").roles[role];
         let (before, queued, order) = (view.shape, view.queued, view.order);
         let spec = bound_to(&view.spec, pool);
-        let place = self.place_of(entry.group.job());
+        let place = self.place_of_role(entry);
         let shape = self.shapes.intern(place, ShapeKey::Task(Arc::clone(&spec)), &mut self.nodes);
         self.shapes.get_mut(shape).references += 1;
         if queued > 0 {

@@ -57,6 +57,8 @@ pub const DOWN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(60), SHORTES
 
 pub const HALF_TIME: Bounds<Span> = Bounds::new(HOUR, Span::from_millis(1), LONG);
 
+pub const AGEING: Bounds<Span> = Bounds::new(Span::ZERO, Span::ZERO, LONG);
+
 pub const FREEZE: Bounds<Span> = Bounds::new(Span::from_whole_seconds(60), Span::ZERO, LONG);
 
 pub const FAULTY_FAILURES: Bounds<u64> = Bounds::new(5, 0, 100);
@@ -95,6 +97,7 @@ pub const DESCRIPTIONS: &[(&str, &str)] = &[
     ("excess_budget", "cost times seconds that a queue above its fair share may have outstanding"),
     ("bands", "priority levels and their weights"),
     ("strict_bands", "bands that go before any share"),
+    ("ageing", "seconds after which what waits is raised by one strict band; 0 for never"),
     ("rates", "tasks placed a second and how many can be saved up, over all and by queue"),
     (
         "protected_fraction",

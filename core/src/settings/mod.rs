@@ -6,6 +6,7 @@ mod faulty;
 mod monitor;
 mod raw;
 mod raw_sections;
+mod raw_share_parts;
 mod raw_shares;
 #[cfg(test)]
 mod raw_tests;

@@ -7,16 +7,17 @@ use serde::Serialize;
 use crate::document::{Cursor, Fault, FaultKind, FaultLog, Fields, Path, Value};
 use crate::resources::{KindId, Kinds};
 use crate::shares::bucket::Rate;
-use crate::shares::classes::{PERCENT_MAX, Percents};
+use crate::shares::classes::Percents;
 use crate::shares::ratio::Weight;
 use crate::shares::requestors::{ClassPatterns, RequestorMap};
+use crate::time::Span;
 
 use super::bounds;
 use super::raw::read_seconds;
 use super::raw_sections::{override_with, seconds_or_default};
 use super::shares::{
-    BAND_DEFAULT, Band, COST_SCALE, Ceiling, ClassSettings, JobKey, QueueSettings, Rates, ShareKey,
-    ShareSettings, ShareUnit,
+    BAND_DEFAULT, Band, COST_SCALE, Ceiling, ClassSettings, JobKey, QueueSettings, ShareKey, ShareSettings,
+    ShareUnit,
 };
 
 /// Everything about shares, under its name in files.
@@ -49,6 +50,9 @@ pub struct RawShares {
     /// Bands that go before any share.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict_bands: Option<Vec<String>>,
+    /// Seconds after which what waits is raised by one strict band; 0 for never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ageing: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rates: Option<RawRates>,
 }
@@ -107,10 +111,8 @@ const SHARE_UNITS: [(&str, ShareUnit); 3] =
 const QUEUES_MAX: usize = 100_000;
 /// More bands than this are refused.
 const BANDS_MAX: usize = 64;
-const WEIGHT_MAX: f64 = 1e6;
+pub(super) const WEIGHT_MAX: f64 = 1e6;
 const BAND_VALUE_MAX: u64 = 1_000_000;
-const RATE_MAX: f64 = 1e9;
-const BURST_MAX: u64 = 1_000_000_000;
 /// In cost times seconds.
 const BUDGET_MAX: f64 = 1e12;
 
@@ -133,6 +135,7 @@ impl RawShares {
             strict_bands: fields
                 .get("strict_bands")
                 .and_then(|list| list.list(|item| item.name().map(str::to_owned))),
+            ageing: read_seconds(fields, "ageing", bounds::AGEING),
             rates: fields.get("rates").and_then(|cursor| cursor.table(RawRates::read)),
         }
     }
@@ -151,6 +154,7 @@ impl RawShares {
         override_with(&mut self.excess_budget, &over.excess_budget);
         override_with(&mut self.bands, &over.bands);
         override_with(&mut self.strict_bands, &over.strict_bands);
+        override_with(&mut self.ageing, &over.ageing);
         override_with(&mut self.rates, &over.rates);
     }
 
@@ -176,6 +180,7 @@ impl RawShares {
             non_preemptible_factor: self.non_preemptible_factor.and_then(Weight::from_number),
             excess_budget: self.excess_budget.map(|budget| scaled(budget, COST_SCALE)),
             bands: self.bands(log),
+            ageing: Some(seconds("ageing", self.ageing, bounds::AGEING)).filter(|span| !span.is_zero()),
             rates: self.rates.map(RawRates::validate).unwrap_or_default(),
             classes,
         }
@@ -292,57 +297,6 @@ impl RawShares {
     }
 }
 
-impl RawClass {
-    fn read(cursor: Cursor<'_>) -> Option<RawClass> {
-        cursor.table(|fields| {
-            let name = fields.required("name", "the name of the class").and_then(|name| name.name());
-            let percent = fields.required("percent", "the percent of the class").and_then(read_percent);
-            let requestors = fields
-                .get("requestors")
-                .map_or(Some(Vec::new()), |list| list.list(|item| item.text().map(str::to_owned)));
-            let cap = fields.get("cap").and_then(read_amounts);
-            Some(RawClass { name: name?.to_owned(), percent: percent?, requestors: requestors?, cap })
-        })?
-    }
-}
-
-impl RawQueue {
-    fn read(cursor: Cursor<'_>) -> Option<RawQueue> {
-        cursor.table(|fields| {
-            let name = fields.required("name", "the name of the queue").and_then(|name| name.name());
-            let weight = fields.get("weight").map_or(Some(1.0), |weight| weight.number(0.0..=WEIGHT_MAX));
-            let class = fields.get("class").and_then(|class| class.name()).map(str::to_owned);
-            let quota = fields.get("quota").and_then(read_amounts);
-            Some(RawQueue { name: name?.to_owned(), weight: weight?, class, quota })
-        })?
-    }
-}
-
-impl RawRates {
-    fn read(fields: &Fields<'_>) -> RawRates {
-        let rate = |name| fields.get(name).and_then(|cursor| cursor.table(RawRate::read)).flatten();
-        RawRates { scheduling: rate("scheduling"), queue_scheduling: rate("queue_scheduling") }
-    }
-
-    fn validate(self) -> Rates {
-        let rate = |raw: RawRate| Rate {
-            millionths_per_second: scaled(raw.per_second, 1_000_000),
-            burst: raw.burst,
-        };
-        Rates { scheduling: self.scheduling.map(rate), queue_scheduling: self.queue_scheduling.map(rate) }
-    }
-}
-
-impl RawRate {
-    fn read(fields: &Fields<'_>) -> Option<RawRate> {
-        let per_second = fields.required("per_second", "how many tokens come in a second");
-        let per_second = per_second.and_then(|cursor| cursor.number(0.001..=RATE_MAX));
-        let burst = fields.required("burst", "how many tokens can be saved up");
-        let burst = burst.and_then(|cursor| cursor.whole(1..=BURST_MAX));
-        Some(RawRate { per_second: per_second?, burst: burst? })
-    }
-}
-
 impl RawShares {
     /// The settings as a file would give them.
     pub(super) fn of(settings: &ShareSettings, kinds: &Kinds) -> RawShares {
@@ -385,6 +339,7 @@ impl RawShares {
             excess_budget: settings.excess_budget.map(|budget| budget as f64 / COST_SCALE as f64),
             bands: Some(settings.bands.iter().map(|band| (band.name.clone(), band.value)).collect()),
             strict_bands: Some(strict.map(|band| band.name.clone()).collect()),
+            ageing: Some(settings.ageing.map_or(0.0, Span::as_seconds)),
             rates: Some(RawRates {
                 scheduling: settings.rates.scheduling.map(rate),
                 queue_scheduling: settings.rates.queue_scheduling.map(rate),
@@ -397,27 +352,6 @@ impl Default for ShareSettings {
     fn default() -> ShareSettings {
         RawShares::default().validate(&Kinds::default(), &FaultLog::new())
     }
-}
-
-fn read_percent(cursor: Cursor<'_>) -> Option<i64> {
-    match cursor.value() {
-        Value::Integer(percent) => Some(*percent),
-        _ => cursor.whole(0..=PERCENT_MAX as u64).map(|percent| percent as i64),
-    }
-}
-
-fn read_amounts(cursor: Cursor<'_>) -> Option<RawAmounts> {
-    let mut amounts = RawAmounts::new();
-    cursor.entries(|name, amount| {
-        let text = match amount.value() {
-            Value::Integer(whole) => whole.to_string(),
-            Value::Float(number) => number.to_string(),
-            Value::Text(text) => text.clone(),
-            _ => return amount.fault(FaultKind::WrongType, "an amount such as 2, 0.5 or \"4Gi\""),
-        };
-        amounts.insert(name.to_owned(), text);
-    })?;
-    Some(amounts)
 }
 
 fn read_weights(cursor: Cursor<'_>) -> Option<BTreeMap<String, f64>> {
@@ -473,7 +407,7 @@ fn number(weight: Weight) -> f64 {
 }
 
 /// A number of a file as a whole number of parts: the only place where fractions are rounded.
-fn scaled(number: f64, scale: u64) -> u64 {
+pub(super) fn scaled(number: f64, scale: u64) -> u64 {
     (number * scale as f64).round() as u64
 }
 

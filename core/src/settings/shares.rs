@@ -38,6 +38,8 @@ pub struct ShareSettings {
     pub excess_budget: Option<u64>,
     /// In the order of their values, largest first.
     pub bands: Vec<Band>,
+    /// What has waited for so long is raised by one strict band, and again after as long.
+    pub ageing: Option<Span>,
     pub rates: Rates,
 }
 
@@ -153,6 +155,17 @@ impl ShareSettings {
     /// Levels that go one before the other: one for each strict band, and one for all the rest.
     pub fn levels(&self) -> usize {
         self.bands.iter().filter(|band| band.strict).count() + 1
+    }
+
+    /// After how long what waits is raised, where there is a band to raise it to.
+    pub fn ageing(&self) -> Option<Span> {
+        self.ageing.filter(|_| self.levels() > 1)
+    }
+
+    /// The strict band of a level, if it is one of theirs.
+    pub fn band_of_level(&self, level: usize) -> Option<usize> {
+        let mut strict = self.bands.iter().enumerate().filter(|(_, band)| band.strict);
+        strict.nth(level).map(|(band, _)| band)
     }
 
     /// The level of a band; 0 goes first.

@@ -1,6 +1,7 @@
 //! The deterministic world: the real machines, virtual time, per-link queues, and a seed that
 //! decides everything else. What happens here can be made to happen again.
 
+mod ageing;
 mod company;
 mod control;
 mod doors;

@@ -34,6 +34,7 @@ impl World {
             "{overdue:?} is beyond its deadline and nobody does anything about it"
         );
         self.check_shares()?;
+        self.check_ages()?;
         self.check_nobody_is_unable()?;
         self.check_nothing_could_start()
     }

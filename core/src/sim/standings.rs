@@ -51,6 +51,7 @@ fn raw_shares(rng: &mut Rng) -> RawShares {
         non_preemptible_factor: rng.bool().then_some(10_000.0),
         excess_budget: rng.bool().then_some(1e9),
         bands: rng.bool().then_some(bands),
+        ageing: rng.choice([None, Some(0.02), Some(0.3), Some(5.0)]).expect("not empty"),
         rates: Some(RawRates { scheduling: rate(rng), queue_scheduling: rate(rng) }),
         classes,
         ..RawShares::default()

@@ -20,6 +20,7 @@ use crate::spec::{Condition, Liveness};
 use crate::task_runner::TaskRunner;
 use crate::time::Time;
 
+use super::ageing::Ages;
 use super::executor::{Behaviour, Executors};
 use super::history::History;
 use super::links::{Batch, Link, Party, Queues};
@@ -50,6 +51,7 @@ pub struct World {
     /// What the host was told of the shares.
     pub(super) shares: ShareBook,
     usage_log: UsageLog,
+    pub(super) ages: Ages,
 }
 
 /// One machine's turn: take the batches in, check the promises, pass on what it said.
@@ -87,6 +89,7 @@ impl World {
             history: History::new(settings.faulty),
             shares: ShareBook::default(),
             usage_log: UsageLog::default(),
+            ages: Ages::default(),
         }
     }
 
@@ -210,6 +213,7 @@ impl World {
                 machine_turn!(self, self.scheduler, Batch::Scheduler, batches, out);
                 self.history.check(self.now, &self.scheduler)?;
                 self.check_found_unable()?;
+                self.ages.watch(self.now, &self.scheduler);
             }
             Party::Cluster => {
                 let adopted = adopted(&batches);
