@@ -4,9 +4,12 @@ use std::collections::{BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use crate::collections::Paged;
 use crate::id::GroupId;
 
+use super::groups::{self, JobView};
 use super::order::Order;
+use super::shapes::ShapeId;
 
 /// A role that has waiting tasks, or an atomic group that waits as a whole (role 0).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -84,6 +87,15 @@ impl Queue {
         self.arrivals.retain(|queued| waits(*queued));
         self.others.retain(|queued| waits(*queued));
     }
+}
+
+/// Whether an entry still waits with this shape, under this order.
+pub(super) fn waits(jobs: &Paged<JobView>, shape: ShapeId, is_gang: bool, (order, entry): Queued) -> bool {
+    groups::find(jobs, entry.group).is_some_and(|group| {
+        let role = &group.roles[usize::from(entry.role)];
+        let queued = if is_gang { group.gang == Some(shape) } else { role.shape == shape && role.queued > 0 };
+        queued && role.order == order
+    })
 }
 
 #[cfg(test)]

@@ -15,10 +15,11 @@ use crate::resources::Resources;
 use crate::spec::ShapeSpec;
 use crate::time::{Span, Time};
 
-use super::groups::{self, JobView};
+use super::groups::JobView;
 use super::leaf::{Leaf, LeafId};
 use super::nodes::{NodeEntry, Nodes};
 use super::order::Order;
+pub(super) use super::queue::waits;
 use super::queue::{Queue, Queued};
 use super::scopes::{ScopeId, Scopes};
 pub(super) use super::shape_key::ShapeKey;
@@ -491,13 +492,4 @@ fn intern_scopes(key: &ShapeKey, nodes: &mut Nodes) -> SmallVec<[ScopeId; 1]> {
 
 fn release_scopes(key: &ShapeKey, scopes: SmallVec<[ScopeId; 1]>, nodes: &mut Nodes) {
     key.specs().zip(scopes).for_each(|(spec, scope)| nodes.scopes.release(scope, spec));
-}
-
-/// Whether an entry still waits with this shape, under this order.
-pub(super) fn waits(jobs: &Paged<JobView>, shape: ShapeId, is_gang: bool, (order, entry): Queued) -> bool {
-    groups::find(jobs, entry.group).is_some_and(|group| {
-        let role = &group.roles[usize::from(entry.role)];
-        let queued = if is_gang { group.gang == Some(shape) } else { role.shape == shape && role.queued > 0 };
-        queued && role.order == order
-    })
 }
