@@ -64,8 +64,10 @@ pub use plimsoll_actors::{
 pub use plimsoll_core as core;
 pub use plimsoll_core::cluster_state::{ReservationStage, Usage};
 pub use plimsoll_core::explanation::{Explanation, NodeExplanation};
-pub use plimsoll_core::id::{JobId, TaskId};
-pub use plimsoll_core::messages::{AttemptRecord, StateTime, TaskHistory, UsageAnswer, UsageEntry, UsageOf};
+pub use plimsoll_core::id::{GroupId, JobId, TaskId};
+pub use plimsoll_core::messages::{
+    AttemptRecord, RoleSize, StateTime, TaskHistory, UsageAnswer, UsageEntry, UsageOf,
+};
 pub use plimsoll_core::outcome::{FailureCause, Outcome};
 pub use plimsoll_core::share_report::{ShareName, ShareStatus};
 pub use plimsoll_core::spec::{

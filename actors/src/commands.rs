@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_core::explanation::Subject;
 use plimsoll_core::id::{Attempt, JobId, NodeId, TaskId};
-use plimsoll_core::messages::{Addressed, Answer, Cancelled, Extended, UsageOf};
+use plimsoll_core::messages::{Addressed, Answer, Cancelled, Extended, Resize, UsageOf};
 use plimsoll_core::outcome::Exit;
 use plimsoll_core::settings::Settings;
 use plimsoll_core::spec::{JobSpec, NodePatch, NodeSpec, PoolState, ReservationSpec, StandingChange};
@@ -26,6 +26,8 @@ pub enum Command {
     Cancel(JobId, ReplySender),
     /// Where these jobs queue and how urgent they are from now on.
     Reprioritise(Addressed, StandingChange, ReplySender),
+    /// A role of an elastic group may vary between other sizes.
+    Resize(Resize, ReplySender),
     /// Which jobs belong to the set of this name.
     ListSet(String, ReplySender),
     Abort(JobId, Arc<str>, ReplySender),
@@ -35,6 +37,8 @@ pub enum Command {
     CancelOnNode(String, ReplySender),
     /// What waits, in order, up to so many entries.
     ListWaiting(u32, ReplySender),
+    /// How large the groups of a job are.
+    ListSizes(JobId, ReplySender),
     /// Which jobs are parts of this one.
     ListChildren(JobId, ReplySender),
     /// Lets attempts run for so much longer.

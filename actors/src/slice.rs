@@ -57,6 +57,7 @@ impl Slice {
             Command::Reprioritise(jobs, change, reply) => {
                 ask!(self.jobs, JobMessage::Reprioritise { jobs, change }, tickets, reply)
             }
+            Command::Resize(resize, reply) => ask!(self.jobs, JobMessage::Resize { resize }, tickets, reply),
             Command::ListSet(set, reply) => ask!(self.jobs, JobMessage::ListSet { set }, tickets, reply),
             Command::Abort(job, reason, reply) => {
                 ask!(self.jobs, JobMessage::Abort { job, reason }, tickets, reply)
@@ -116,6 +117,9 @@ impl Slice {
             }
             Command::CancelOnNode(name, reply) => {
                 ask!(self.cluster, ClusterMessage::CancelOnNode { name }, tickets, reply)
+            }
+            Command::ListSizes(job, reply) => {
+                ask!(self.scheduler, SchedulerMessage::ListSizes { job }, tickets, reply)
             }
             Command::ListWaiting(limit, reply) => {
                 ask!(self.scheduler, SchedulerMessage::ListWaiting { limit }, tickets, reply)

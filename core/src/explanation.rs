@@ -50,10 +50,38 @@ pub enum Reason {
     NextTurn,
     /// A limit keeps it, whatever room there is.
     Limited(LimitReason),
+    /// The group has its minimum and so many more would be taken, which is not done because of this.
+    Surplus { more: u64, because: Surplus },
     /// No node has room now.
     NoRoom(NoRoom),
     /// The nodes could not take it even if all of them were empty and took work.
     NeverFits(NoRoom),
+}
+
+/// What keeps an elastic group that runs from growing.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+#[serde(rename_all = "snake_case")]
+pub enum Surplus {
+    /// It has its largest size, or its members have begun to complete.
+    Enough,
+    /// Its size was changed and rests until then.
+    Resting { until: Time },
+    /// Nothing is free beyond what is to stay free.
+    Headroom,
+    /// No node has room, or a limit keeps it.
+    NothingFree,
+}
+
+impl fmt::Display for Surplus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Surplus::Enough => f.write_str("it has as many as it may have"),
+            Surplus::Resting { until } => write!(f, "its size was changed and rests until {until}"),
+            Surplus::Headroom => f.write_str("nothing is free beyond the headroom"),
+            Surplus::NothingFree => f.write_str("nothing is free for it"),
+        }
+    }
 }
 
 /// How the nodes stand. Up to `placeable` they are counted once each, under the first thing that rules
@@ -221,6 +249,9 @@ impl fmt::Display for Explanation {
             }
             Reason::NextTurn => write!(f, "{tasks}: a place is looked for in the next turn"),
             Reason::Limited(limit) => write!(f, "{tasks}: {limit}"),
+            Reason::Surplus { more, because } => {
+                write!(f, "{tasks}: the group has its minimum; {more} more would be taken; {because}")
+            }
             Reason::NoRoom(room) => write!(f, "{tasks}: no node has room now ({room})"),
             Reason::NeverFits(room) if room.possible > 0 => {
                 write!(f, "{tasks}: they would not find room even if all nodes were empty ({room})")

@@ -150,6 +150,8 @@ pub enum StopCause {
     GroupDone,
     /// A member of its atomic group ended early: the group starts again as a whole.
     GroupBroken,
+    /// Its elastic group was made smaller by somebody who may.
+    Resized,
     /// The node's capacity shrank below what runs there.
     CapacityLoss,
     /// Its node is drained or taken out of use.

@@ -60,6 +60,8 @@ fn print(report: &PlanReport, output: &mut Output) -> io::Result<()> {
     let rows = shown.map(|one| {
         let kind = match one.kind {
             DecisionKind::Stop => "stop",
+            DecisionKind::Grow => "grow",
+            DecisionKind::Shrink => "shrink",
             _ => "assign",
         };
         let task = format!("{}/{}/{}", one.group, one.role, one.task);

@@ -5,6 +5,7 @@ mod control;
 mod explain;
 mod nodes;
 mod shares;
+mod sizes;
 mod standing;
 mod submit;
 

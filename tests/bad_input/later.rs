@@ -12,7 +12,7 @@ const NODE: [&str; 1] = ["reserved"];
 /// What cannot be changed yet while a node is there.
 const CHANGE: [&str; 4] = ["os", "arch", "plugins", "engine_labels"];
 
-const EVENTS: [&str; 3] = ["idle", "resize", "settings"];
+const EVENTS: [&str; 2] = ["idle", "settings"];
 
 /// Every place at which a field of later may stand, as a pointer and as the path that faults name.
 fn places() -> Vec<(String, String)> {

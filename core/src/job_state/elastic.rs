@@ -23,20 +23,32 @@ use super::{Group, GroupStatus, JobState, Role};
 pub struct Bounds {
     pub min: u32,
     pub max: u32,
+    /// A smaller minimum of before, with which a start may still be on its way.
+    before: u32,
     /// It grows no more.
     closing: bool,
 }
 
 impl Bounds {
     pub(super) fn new(min: u32, max: u32) -> Bounds {
-        Bounds { min, max, closing: false }
+        Bounds { min, max, before: min, closing: false }
+    }
+
+    /// With fewer members than this it does not run.
+    fn least(&self) -> u32 {
+        self.min.min(self.before)
+    }
+
+    /// What was on its way has arrived.
+    pub(super) fn settle(&mut self) {
+        self.before = self.min;
     }
 }
 
 impl Role {
     /// Whether enough members run or are done.
     fn has_minimum(&self) -> bool {
-        self.bounds.is_none_or(|bounds| self.live() + self.done() >= bounds.min)
+        self.bounds.is_none_or(|bounds| self.live() + self.done() >= bounds.least())
     }
 
     /// Whether there is nothing left to wait for: enough is done and nothing runs.
@@ -159,6 +171,7 @@ impl JobState {
         }
         let group = self.group_mut(id);
         group.fences -= 1;
+        group.settle_bounds(id, out);
         group.start_again_when_clear(now, out);
         self.close_roles(now, id, out);
         self.finish_group_if_done(now, id, out);

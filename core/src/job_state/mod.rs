@@ -13,6 +13,7 @@ mod family;
 mod group;
 mod job_sets;
 mod reprioritise;
+mod resize;
 mod retention;
 mod retries;
 mod role;
@@ -314,6 +315,7 @@ impl JobState {
         match message {
             JobMessage::Submit { ticket, job, adopted } => self.submit(now, ticket, job, &adopted, out),
             JobMessage::Cancel { ticket, job } => self.cancel(ticket, job, out),
+            JobMessage::Resize { ticket, resize } => self.resize(ticket, resize, out),
             JobMessage::Reprioritise { ticket, jobs, change } => {
                 self.reprioritise(ticket, &jobs, &change, out);
             }
@@ -383,13 +385,18 @@ impl Group {
             GroupStatus::Active if self.has_minima() => out.return_task(returned),
             GroupStatus::Active => {
                 self.returned.push(returned);
-                self.status = GroupStatus::Breaking;
-                self.fences += u32::from(self.is_elastic());
-                if (self.live > 0 && !mutation::active(Mutation::KeepBrokenGroup)) || self.is_elastic() {
-                    out.break_group(id);
-                }
+                self.begin_to_break(id, out);
             }
             GroupStatus::Breaking => self.returned.push(returned),
+        }
+    }
+
+    /// It runs with too few members: the others end, then all start again.
+    fn begin_to_break(&mut self, id: GroupId, out: &mut Outbox) {
+        self.status = GroupStatus::Breaking;
+        self.fences += u32::from(self.is_elastic());
+        if (self.live > 0 && !mutation::active(Mutation::KeepBrokenGroup)) || self.is_elastic() {
+            out.break_group(id);
         }
     }
 }

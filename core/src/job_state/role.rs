@@ -55,6 +55,13 @@ impl Role {
         self.tasks
     }
 
+    /// It may have so many tasks from now on.
+    pub(super) fn make_room_for(&mut self, tasks: u32) {
+        let more = tasks.saturating_sub(self.tasks);
+        self.tasks += more;
+        self.counts[TaskState::Queued as usize] += more;
+    }
+
     pub fn count(&self, state: TaskState) -> u32 {
         self.counts[state as usize]
     }

@@ -77,6 +77,8 @@ pub enum Answer {
     Count(u64),
     /// What waits, whoever comes next first.
     Waiting(Vec<WaitingEntry>),
+    /// How large the groups of a job are.
+    Sizes(Vec<RoleSize>),
     /// How one node stands, for each role that was asked about.
     ExplainedOn(Vec<NodeExplanation>),
     Usage(Box<UsageAnswer>),
@@ -90,6 +92,20 @@ pub struct WaitingEntry {
     /// The role whose tasks wait each on its own; `None` for an atomic group, which waits as a whole.
     pub role: Option<u16>,
     pub tasks: u64,
+}
+
+/// How large a role is, and how large it may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RoleSize {
+    pub group: GroupId,
+    /// The position of the role in its group.
+    pub role: u16,
+    pub min: u32,
+    pub max: u32,
+    /// Tasks that run or are about to, without those that were told to stop.
+    pub expected: u32,
+    /// Tasks that have a node.
+    pub running: u32,
 }
 
 /// What is remembered of the attempts of a task. Nothing is of one whose first attempt ended well, or is
@@ -148,6 +164,18 @@ pub enum Refusal {
     Superseded { basis: Arc<str>, tag: Arc<str>, by: Arc<str> },
     #[error("{0} has no group with this number")]
     UnknownGroup(JobId),
+    #[error("{group} has no role named `{role}`")]
+    UnknownRole { group: GroupId, role: String },
+    #[error("{0} does not vary in size")]
+    NotElastic(GroupId),
+    #[error("{0} has ended or is about to: its size stays as it is")]
+    GroupOver(GroupId),
+    #[error("a job has at most {limit} tasks")]
+    TooManyTasks { limit: u64 },
+    #[error("{min} to {max} tasks is no size that the role can have")]
+    ImpossibleSize { min: u32, max: u32 },
+    #[error("{running} tasks run, fewer than the smallest size {min} would be: let the group grow first")]
+    BelowMinimum { running: u32, min: u32 },
     #[error("{0} is not known: its job has no such task")]
     UnknownTask(TaskId),
     #[error("{limit} questions wait for an answer already")]

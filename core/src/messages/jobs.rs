@@ -36,6 +36,11 @@ pub enum JobMessage {
         jobs: Addressed,
         change: StandingChange,
     },
+    /// A role of an elastic group may vary between other sizes.
+    Resize {
+        ticket: Ticket,
+        resize: Resize,
+    },
     /// Like a cancel, but its tasks end as aborted, for this reason.
     Abort {
         ticket: Ticket,
@@ -110,6 +115,16 @@ pub enum Cancelled {
     Queue(Arc<str>),
     /// A job, the jobs that are parts of it, and the parts of these.
     Tree(JobId),
+}
+
+/// Between which sizes a role may vary from now on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Resize {
+    pub group: GroupId,
+    /// The name of the role; nothing where there is only one.
+    pub role: String,
+    pub min: u32,
+    pub max: u32,
 }
 
 /// An attempt and the node it is bound to.

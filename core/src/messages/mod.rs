@@ -15,9 +15,10 @@ pub use agent::{AgentMessage, ExecutorMessage};
 pub use audit::{Audit, Audited, Finding, MonitorMessage, NodeAudit};
 pub use cluster::{ClusterMessage, EndReport, Placement, Plan, PlanPart, Preparation, StopOrder, Withdrawal};
 pub use host::{
-    Answer, AttemptRecord, HostMessage, JobEvent, NodeEvent, Refusal, Returned, TaskHistory, WaitingEntry,
+    Answer, AttemptRecord, HostMessage, JobEvent, NodeEvent, Refusal, Returned, RoleSize, TaskHistory,
+    WaitingEntry,
 };
-pub use jobs::{Addressed, Cancelled, JobMessage, Started};
+pub use jobs::{Addressed, Cancelled, JobMessage, Resize, Started};
 pub use outbox::Outbox;
 pub use rebalancer::{RebalancerMessage, ShareFigure};
 pub use runner::{AgentReport, Launch, RunnerMessage};

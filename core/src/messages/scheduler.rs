@@ -30,6 +30,13 @@ pub enum SchedulerMessage {
     },
     /// From JobState: these jobs stand otherwise from now on.
     Reprioritise(Vec<Reprioritised>),
+    /// From JobState: an elastic role may vary between these sizes from now on.
+    Resize {
+        group: GroupId,
+        role: u16,
+        min: u32,
+        max: u32,
+    },
     /// From JobState: an elastic role grows no more; its tasks begin to complete.
     Close {
         group: GroupId,
@@ -49,6 +56,10 @@ pub enum SchedulerMessage {
     /// From JobState: the live attempts of these tasks are to end, and only they.
     StopTasks(Vec<(TaskId, StopCause)>),
     /// From the host: what waits, in order, up to so many entries?
+    ListSizes {
+        ticket: Ticket,
+        job: JobId,
+    },
     ListWaiting {
         ticket: Ticket,
         limit: u32,

@@ -2,6 +2,7 @@
 
 pub mod format;
 mod lay;
+mod reasons;
 mod report;
 mod run;
 mod scenario;

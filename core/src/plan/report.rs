@@ -39,6 +39,10 @@ pub enum DecisionKind {
     Stop,
     /// A group that can never fit is ended.
     Fail,
+    /// A member joins an elastic group that runs already.
+    Grow,
+    /// A member of an elastic group stops so that it becomes smaller.
+    Shrink,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
@@ -73,7 +77,7 @@ impl PlanReport {
     pub(super) fn record(&mut self, decision: Decision) {
         let summary = &mut self.summary;
         match decision.kind {
-            DecisionKind::Assign => {
+            DecisionKind::Assign | DecisionKind::Grow => {
                 summary.assigned += 1;
                 *summary.assigned_by_job.entry(decision.job.clone()).or_default() += 1;
                 *summary.assigned_by_node.entry(decision.node.clone()).or_default() += 1;
@@ -81,7 +85,7 @@ impl PlanReport {
                 count(&mut summary.assigned_by_queue, decision.queue.as_ref());
             }
             DecisionKind::Fail => summary.failed += 1,
-            DecisionKind::Stop => {
+            DecisionKind::Stop | DecisionKind::Shrink => {
                 summary.stopped += 1;
                 count(&mut summary.stopped_by_class, decision.class.as_ref());
             }

@@ -7,17 +7,19 @@ use thiserror::Error;
 
 use crate::explanation::Explanation;
 use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
+use crate::job_state::GroupStatus;
 use crate::machine::{Broken, Machine};
 use crate::messages::{
     Addressed, Answer, Cancelled, ClusterMessage, Extended, HostMessage, JobEvent, JobMessage, Refusal,
-    SchedulerMessage,
+    Resize, SchedulerMessage,
 };
-use crate::outcome::{Exit, FailureCause, Outcome, Phase, StopCause};
+use crate::outcome::{Exit, FailureCause, Outcome, StopCause};
 use crate::sim::{Batch, Behaviour, Course, Party, World};
-use crate::spec::{JobSpec, Liveness, NodeChoice, NodePatch};
+use crate::spec::{JobSpec, Liveness, NodePatch};
 use crate::time::{Span, Time};
 
 use super::lay::{Laid, lay};
+use super::reasons::{why_stopped, why_there};
 use super::report::{Decision, DecisionKind, PlanReport, WaitingGroup};
 use super::scenario::{Happening, Scenario, ScenarioJob, Which, WhichJobs};
 
@@ -237,6 +239,7 @@ impl<'a> DryRun<'a> {
                 self.world.tell(Party::Jobs, Batch::Jobs(vec![reprioritise]));
                 Ok(())
             }
+            Happening::Resize { job, which, sizes } => self.resize(index, job, which, *sizes),
             Happening::Cancel { .. }
             | Happening::CancelAll(_)
             | Happening::CancelOnNode { .. }
@@ -245,6 +248,24 @@ impl<'a> DryRun<'a> {
                 Ok(())
             }
         }
+    }
+
+    fn resize(
+        &mut self,
+        index: usize,
+        job: &str,
+        which: &Which,
+        (min, max): (u32, u32),
+    ) -> Result<(), PlanError> {
+        self.check_names(&format!("events[{index}].resize"), job, which)?;
+        let number = self.numbers[job];
+        let groups = &self.jobs[number.0 as usize - 1].groups;
+        let group = groups.iter().position(|group| is_it(&group.name, &which.group)).unwrap_or(0);
+        let role = which.role.clone().unwrap_or_default();
+        let resize = Resize { group: GroupId::new(number, group as u16), role, min, max };
+        let message = JobMessage::Resize { ticket: Ticket(0), resize };
+        self.world.tell(Party::Jobs, Batch::Jobs(vec![message]));
+        Ok(())
     }
 
     /// What somebody does to work that is there.
@@ -356,8 +377,10 @@ impl<'a> DryRun<'a> {
                 let role = (attempt.task.group, attempt.task.role);
                 let adopted = self.adopted.get(&role).copied().unwrap_or(0);
                 if attempt.number > 1 || attempt.task.index >= adopted {
+                    let grows = self.world.scheduler.has_joined(attempt);
                     let why = self.why(attempt).to_owned();
-                    self.decide(DecisionKind::Assign, attempt, node, at, why);
+                    let kind = if grows { DecisionKind::Grow } else { DecisionKind::Assign };
+                    self.decide(kind, attempt, node, at, why);
                 }
             }
             JobEvent::Ended { attempt, node, outcome, at, .. } => {
@@ -368,7 +391,12 @@ impl<'a> DryRun<'a> {
                 };
                 if let Some(why) = why_stopped(outcome) {
                     let why = self.name_beneficiary(why, outcome);
-                    self.decide(DecisionKind::Stop, attempt, node, at, why);
+                    let kind = if self.only_shrinks(attempt, outcome) {
+                        DecisionKind::Shrink
+                    } else {
+                        DecisionKind::Stop
+                    };
+                    self.decide(kind, attempt, node, at, why);
                 }
             }
             JobEvent::NotRun { .. } | JobEvent::Finished { .. } | JobEvent::Expired { .. } => {}
@@ -384,26 +412,19 @@ impl<'a> DryRun<'a> {
         }
     }
 
+    /// Whether the end of this attempt only makes its elastic group smaller.
+    fn only_shrinks(&self, attempt: Attempt, outcome: Outcome) -> bool {
+        let job = self.world.jobs.job(attempt.task.job());
+        let group = job.as_ref().ok().map(|job| &job.groups[attempt.task.group.index()]);
+        matches!(outcome, Outcome::Preempted(_))
+            && group.is_some_and(|group| group.status == GroupStatus::Active && group.has_minima())
+    }
+
     /// Why this node and no other.
     fn why(&self, attempt: Attempt) -> &'static str {
         let spec = &self.jobs[attempt.task.job().0 as usize - 1];
         let group = &spec.groups[attempt.task.group.index()];
-        let shape = &group.roles[usize::from(attempt.task.role)].shape;
-        let packs = shape.placement.unwrap_or(self.scenario.settings.placement) == NodeChoice::Pack;
-        match (&shape.rules.node, &shape.snapshot, &shape.service) {
-            (Some(_), ..) => "the node it is for",
-            _ if group.hops.or(shape.hops).is_some() => "near enough to the others that start with it",
-            (None, Some(_), _) if packs => "warm for its snapshot, else new, else the fullest with room",
-            (None, Some(_), _) => {
-                "warm for its snapshot, else new, else fewest tasks among the nodes with room"
-            }
-            (None, None, Some(_)) if packs && !shape.spread.is_empty() => {
-                "the fullest with room in the branch with the fewest tasks of the service"
-            }
-            (None, None, _) if packs => "the fullest of the nodes with room",
-            (None, None, Some(_)) => "fewest tasks of the service among the nodes with room",
-            (None, None, None) => "fewest tasks among the nodes with room",
-        }
+        why_there(group, attempt.task.role, self.scenario.settings.placement)
     }
 
     fn decide(&mut self, kind: DecisionKind, attempt: Attempt, node: NodeId, at: Time, why: String) {
@@ -467,33 +488,4 @@ impl<'a> DryRun<'a> {
 /// Whether this is the name that is wanted, if any is.
 fn is_it(name: &str, wanted: &Option<String>) -> bool {
     wanted.as_ref().is_none_or(|wanted| wanted == name)
-}
-
-fn why_stopped(outcome: Outcome) -> Option<&'static str> {
-    match outcome {
-        Outcome::Preempted(StopCause::CapacityLoss) => {
-            Some("the node's capacity shrank below what ran there")
-        }
-        Outcome::Preempted(StopCause::Drain) => Some("its node is drained or out of use"),
-        Outcome::Preempted(StopCause::Imbalance(_)) => {
-            Some("its class was above its percent, and below was that of job")
-        }
-        Outcome::Preempted(StopCause::FairShare(_)) => {
-            Some("its queue was above its fair share, and below was that of job")
-        }
-        Outcome::Preempted(StopCause::Lifetime(_)) => Some("it is older than its lifetime, and held up job"),
-        Outcome::Preempted(StopCause::HigherWork(_)) => Some("it held up work of a higher band, job"),
-        Outcome::Preempted(StopCause::GroupBroken) => Some("a member of its atomic group was lost"),
-        Outcome::Preempted(StopCause::Cancel) | Outcome::Cancelled => Some("its job was cancelled"),
-        Outcome::Preempted(StopCause::Abort) | Outcome::Aborted => Some("its job was aborted"),
-        Outcome::Preempted(StopCause::HostEnded) => Some("the task whose guest it was has ended"),
-        Outcome::Preempted(StopCause::GroupDone) | Outcome::Dismissed => {
-            Some("the rest of its group is done")
-        }
-        Outcome::Lost => Some("its node is down"),
-        Outcome::TimedOut(Phase::Scheduled) => Some("its node did not begin it in time"),
-        Outcome::TimedOut(Phase::Installing) => Some("its node was not prepared in time"),
-        Outcome::TimedOut(_) => Some("it ran beyond its deadline"),
-        Outcome::Completed | Outcome::Failed(_) => None,
-    }
 }

@@ -99,6 +99,12 @@ pub enum Happening {
         job: String,
         span: Span,
     },
+    /// A role of the job of this name may vary between other sizes.
+    Resize {
+        job: String,
+        which: Which,
+        sizes: (u32, u32),
+    },
     /// A job, or every job of a set, comes to stand elsewhere.
     Reprioritise {
         jobs: WhichJobs,

@@ -89,6 +89,10 @@ impl ElasticRole {
         ElasticRole { min, max, initial, live: 0, stopping: 0, away: 0, closed: false }
     }
 
+    pub(super) fn set_bounds(&mut self, min: u32, max: u32) {
+        (self.min, self.max) = (min, max);
+    }
+
     pub(super) fn count_away(&mut self, change: i32) {
         self.away += change;
     }

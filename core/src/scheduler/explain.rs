@@ -1,12 +1,13 @@
 //! Why a group waits, computed from the state as it is when somebody asks.
 
-use crate::explanation::{Explanation, InOnePool, NoRoom, NodeExplanation, Reason, Subject};
+use crate::explanation::{Explanation, InOnePool, NoRoom, NodeExplanation, Reason, Subject, Surplus};
 use crate::id::{GroupId, TaskId};
 use crate::messages::Refusal;
 use crate::resources::Resources;
 use crate::spec::Start;
 
 use super::Scheduler;
+use super::elastic::Phase;
 use super::groups::{GroupView, RoleView};
 use super::nodes::NodeEntry;
 use super::obstacles::on_node;
@@ -88,6 +89,9 @@ impl Scheduler {
         if group.held_back() > 0 {
             return Reason::Stopping { live: u64::from(group.live_count) };
         }
+        if let Some(Phase::Running | Phase::Starting { .. }) = group.phase() {
+            return self.why_no_growth(group);
+        }
         let waiting_roles = || roles.iter().filter(|role| role.wants_room());
         let Some(role) = waiting_roles().next() else { return Reason::NotWaiting };
         let shape = group.gang.unwrap_or(role.shape);
@@ -152,6 +156,24 @@ impl Scheduler {
         Some(best)
     }
 
+    /// Why an elastic group that has its minimum does not grow.
+    fn why_no_growth(&self, group: &GroupView) -> Reason {
+        let more: u64 = group.roles.iter().map(|role| u64::from(role.surplus())).sum();
+        if group.waiting() == 0 {
+            return Reason::NotWaiting;
+        }
+        let rests = group.elastic.as_ref().and_then(|elastic| elastic.thaws);
+        let short = |role: &RoleView| self.short_of_headroom(&role.spec.request).is_some();
+        let mut queued = group.roles.iter().filter(|role| role.queued > 0);
+        let because = match rests {
+            _ if more == 0 => Surplus::Enough,
+            Some(until) => Surplus::Resting { until },
+            None if queued.any(short) => Surplus::Headroom,
+            None => Surplus::NothingFree,
+        };
+        Reason::Surplus { more, because }
+    }
+
     /// How many tasks of an atomic group find room now when its roles take it one after the other, on
     /// nodes that stand alike one after the other.
     fn placeable(&self, group: &GroupView, counts: impl Fn(&NodeEntry) -> bool) -> u64 {
@@ -164,7 +186,7 @@ impl Scheduler {
             alike.map(|(node, nodes)| (node, node.free.clone(), nodes)).collect();
         let mut placed = 0;
         for role in waiting() {
-            let (request, mut left) = (&role.spec.request, u64::from(role.waiting()));
+            let (request, mut left) = (&role.spec.request, u64::from(role.needed()));
             let mut after = Vec::with_capacity(free.len() + 2);
             for (node, free, nodes) in free {
                 let each = request.copies_in(&free, left);

@@ -211,6 +211,23 @@ impl RoleView {
         self.tasks
     }
 
+    /// Its smallest and its largest size.
+    pub(super) fn bounds(&self, start: Start) -> (u32, u32) {
+        match (&self.elastic, start) {
+            (Some(elastic), _) => (elastic.min, elastic.max),
+            (None, Start::Atomic) => (self.tasks, self.tasks),
+            (None, Start::Independent) => (0, self.tasks),
+        }
+    }
+
+    /// An elastic role may vary between these sizes from now on.
+    pub(super) fn set_bounds(&mut self, min: u32, max: u32) {
+        if let Some(elastic) = &mut self.elastic {
+            elastic.set_bounds(min, max);
+            self.tasks = self.tasks.max(max);
+        }
+    }
+
     /// An elastic role grows no more.
     pub(super) fn stop_growing(&mut self) {
         self.elastic.iter_mut().for_each(|elastic| elastic.closed = true);
@@ -222,7 +239,7 @@ impl RoleView {
 
     /// Whether tasks of it wait for room of their own.
     pub(super) fn wants_room(&self) -> bool {
-        self.waiting() > 0 && self.spec.guest_of.is_none()
+        self.needed() > 0 && self.spec.guest_of.is_none()
     }
 
     /// Whether this task waits; `None` if the role has no such task.

@@ -355,7 +355,12 @@ impl Scheduler {
         let cost = self.price(&role.spec.request).cost;
         let order = order(&self.settings.shares, now, (job, group.raised()), entry, (role.expected, cost));
         match group.phase() {
-            Some(Phase::Running) => surplus_order(order.rank, role, entry),
+            Some(Phase::Running) => {
+                // What the step itself costs must not put the dearer one last: among equals GPUs go first.
+                let so_far = |clock: &JobClock| clock.clock.value(now, clock.cost).parts();
+                let rank = job.clock.as_deref().map_or(order.rank, so_far);
+                surplus_order(rank, role, entry)
+            }
             _ => order,
         }
     }

@@ -1,7 +1,9 @@
 //! What waits, in order: the first of every shape are looked at, so the work grows with the shapes that wait
 //! and with what is asked for, not with the length of the queue.
 
-use crate::messages::WaitingEntry;
+use crate::id::{GroupId, JobId};
+use crate::messages::{RoleSize, WaitingEntry};
+use crate::settings::JobKey;
 
 use super::gangs::gang_size;
 use super::order::Order;
@@ -32,6 +34,28 @@ impl Scheduler {
         found.into_iter().map(|(_, waiting)| waiting).collect()
     }
 
+    /// How large the groups of a job are that have not ended.
+    pub fn sizes(&self, job: JobId) -> Vec<RoleSize> {
+        let Some(view) = self.jobs.get(job.0) else { return Vec::new() };
+        let mut sizes = Vec::new();
+        for (index, group) in view.groups.iter().enumerate() {
+            let Some(group) = group.as_ref().filter(|group| !group.forgotten) else { continue };
+            let id = GroupId::new(job, index as u16);
+            let mut counts = vec![(0, 0); group.roles.len()];
+            for live in self.live.of_group(group.live) {
+                let (running, stopping) = &mut counts[usize::from(live.attempt.task.role)];
+                *running += 1;
+                *stopping += u32::from(live.stopping);
+            }
+            for ((role, view), (running, stopping)) in group.roles.iter().enumerate().zip(counts) {
+                let (min, max) = view.bounds(group.start);
+                let (role, expected) = (role as u16, running - stopping);
+                sizes.push(RoleSize { group: id, role, min, max, expected, running });
+            }
+        }
+        sizes
+    }
+
     fn order_and_size(&self, entry: Entry, key: &ShapeKey) -> (Order, WaitingEntry) {
         let group = groups::find(&self.jobs, entry.group).expect("what waits is there");
         let role = &group.roles[usize::from(entry.role)];
@@ -39,6 +63,9 @@ impl Scheduler {
             ShapeKey::Gang(..) => (None, gang_size(key)),
             ShapeKey::Task(_) => (Some(entry.role), u64::from(role.queued)),
         };
-        (role.order, WaitingEntry { group: entry.group, role: own, tasks })
+        // What runs goes on to use its share while the rest of it waits.
+        let by_time = self.settings.shares.job_key == JobKey::RunTime;
+        let order = if by_time { self.order_of(self.now, entry) } else { role.order };
+        (order, WaitingEntry { group: entry.group, role: own, tasks })
     }
 }

@@ -58,6 +58,7 @@ mod questions;
 mod queue;
 mod realms;
 mod relief;
+mod resize;
 mod restand;
 mod row;
 mod scopes;
@@ -303,6 +304,9 @@ impl Scheduler {
             SchedulerMessage::Reprioritise(jobs) => {
                 jobs.into_iter().for_each(|one| self.reprioritise(now, one.job, one.standing));
             }
+            SchedulerMessage::Resize { group, role, min, max } => {
+                self.resize(now, Entry { group, role }, (min, max), out);
+            }
             SchedulerMessage::Close { group, role } => self.close_role(now, Entry { group, role }, out),
             SchedulerMessage::Discard { group, role } => self.discard_role(now, Entry { group, role }),
             SchedulerMessage::Withdraw(groups) => {
@@ -317,6 +321,7 @@ impl Scheduler {
             SchedulerMessage::StopTasks(tasks) => {
                 tasks.into_iter().for_each(|(task, cause)| self.stop_task(task, cause, out));
             }
+            SchedulerMessage::ListSizes { ticket, job } => out.reply(ticket, Answer::Sizes(self.sizes(job))),
             SchedulerMessage::ListWaiting { ticket, limit } => {
                 out.reply(ticket, Answer::Waiting(self.first_waiting(limit as usize)));
             }

@@ -113,8 +113,16 @@ impl Scheduler {
     /// Whether something comes in after which somebody may have to give way.
     pub(super) fn note_unsettled(&mut self, batch: &[SchedulerMessage]) {
         let means_nothing = |message: &SchedulerMessage| {
-            use SchedulerMessage::{Audit, Committed, Explain, ExplainOn};
-            matches!(message, Audit(_) | Committed { .. } | Explain { .. } | ExplainOn { .. })
+            use SchedulerMessage::{Audit, Committed, Explain, ExplainOn, ListSizes, ListWaiting};
+            matches!(
+                message,
+                Audit(_)
+                    | Committed { .. }
+                    | Explain { .. }
+                    | ExplainOn { .. }
+                    | ListSizes { .. }
+                    | ListWaiting { .. }
+            )
         };
         self.unsettled |= !batch.iter().all(means_nothing);
     }

@@ -9,10 +9,13 @@ use fastrand::Rng;
 use crate::id::{JobId, NodeId, TaskId, Ticket};
 use crate::job_state::Job;
 use crate::machine::{Broken, promise};
-use crate::messages::{Cancelled, ClusterMessage, Extended, HostMessage, JobMessage, SchedulerMessage};
+use crate::messages::{
+    Cancelled, ClusterMessage, Extended, HostMessage, JobMessage, Resize, SchedulerMessage,
+};
 use crate::spec::JobSpec;
 use crate::time::Span;
 
+use super::elastic;
 use super::links::{Batch, Party};
 use super::world::World;
 
@@ -23,6 +26,7 @@ pub(super) enum Control {
     CancelTree(JobId),
     CancelOnNode(NodeId),
     Extend(TaskId, Span),
+    Resize(Resize),
 }
 
 /// Some jobs work on something of which there are versions, and some are parts of others.
@@ -42,6 +46,11 @@ impl Control {
             rng.choice(world.cluster.live().map(|live| live.attempt.task).collect::<Vec<_>>())
         };
         let (_, job) = rng.choice(world.jobs.jobs().collect::<Vec<_>>())?;
+        if rng.bool()
+            && let Some(resize) = elastic::resize(rng, world)
+        {
+            return Some(Control::Resize(resize));
+        }
         Some(match rng.u8(0..8) {
             0 => Control::CancelSet(job.spec.job_set.clone()),
             1 => Control::CancelQueue(Arc::clone(&job.spec.standing.queue)),
@@ -64,6 +73,10 @@ impl Control {
                     return;
                 };
                 (Party::Cluster, Batch::Cluster(vec![ClusterMessage::CancelOnNode { ticket, name }]))
+            }
+            Control::Resize(resize) => {
+                let resize = JobMessage::Resize { ticket, resize: resize.clone() };
+                (Party::Jobs, Batch::Jobs(vec![resize]))
             }
             Control::Extend(task, span) => {
                 let extend = SchedulerMessage::Extend { ticket, what: Extended::Task(*task), span: *span };

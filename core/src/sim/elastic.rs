@@ -4,9 +4,13 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
+use crate::id::GroupId;
+use crate::messages::Resize;
 use crate::settings::ElasticSettings;
 use crate::spec::GroupSpec;
 use crate::time::Span;
+
+use super::world::World;
 
 pub(super) fn settings(rng: &mut Rng) -> ElasticSettings {
     ElasticSettings {
@@ -29,4 +33,18 @@ pub(super) fn make(rng: &mut Rng, group: &mut GroupSpec) {
         role.min = rng.u32(u32::from(index == 0)..=role.max);
         role.initial = (rng.u8(0..3) == 0).then(|| rng.u32(role.min..=role.max));
     }
+}
+
+/// Other sizes for a role of some elastic group; not all of them are possible.
+pub(super) fn resize(rng: &mut Rng, world: &World) -> Option<Resize> {
+    let mut roles = Vec::new();
+    for (id, job) in world.jobs.jobs() {
+        for (index, group) in job.spec.groups.iter().enumerate().filter(|(_, group)| group.is_elastic()) {
+            let group_id = GroupId::new(id, index as u16);
+            roles.extend(group.roles.iter().map(|role| (group_id, role.name.clone())));
+        }
+    }
+    let (group, role) = rng.choice(roles)?;
+    let max = rng.u32(1..=6);
+    Some(Resize { group, role, min: rng.u32(0..=max), max })
 }

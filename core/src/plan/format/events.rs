@@ -9,14 +9,14 @@ use crate::spec::{NodePatch, PoolState};
 use crate::time::Time;
 
 use super::names::Names;
-use super::{access, jobs, nodes, reprioritise};
+use super::{access, jobs, nodes, reprioritise, resize};
 
-const ACTIONS: [&str; 9] =
-    ["finish", "fail", "node", "pool", "submit", "cancel", "abort", "extend", "reprioritise"];
+const ACTIONS: [&str; 10] =
+    ["finish", "fail", "node", "pool", "submit", "cancel", "abort", "extend", "reprioritise", "resize"];
 /// Those that name a job.
-const ABOUT_JOBS: [&str; 6] = ["finish", "fail", "cancel", "abort", "extend", "reprioritise"];
+const ABOUT_JOBS: [&str; 7] = ["finish", "fail", "cancel", "abort", "extend", "reprioritise", "resize"];
 /// What may happen according to the format, but nothing acts on yet.
-const LATER_ACTIONS: [&str; 3] = ["idle", "resize", "settings"];
+const LATER_ACTIONS: [&str; 2] = ["idle", "settings"];
 
 /// An event as it stands in the file. What could not be read keeps its place in time, because later
 /// events may refer to it.
@@ -119,6 +119,7 @@ fn read_action(
         "reprioritise" => reprioritise::read(cursor, settings),
         "extend" => read_extend(cursor),
         "pool" => read_pool(cursor),
+        "resize" => resize::read(cursor),
         _ => read_cancel(cursor, node_names),
     }
 }

@@ -11,6 +11,7 @@ mod jobs;
 mod names;
 mod nodes;
 mod reprioritise;
+mod resize;
 mod retries;
 mod running;
 #[cfg(test)]
