@@ -112,7 +112,7 @@ use queue::Entry;
 use shapes::Shapes;
 use share_news::Told;
 use shares::Shares;
-pub use stop_records::{StopRecord, SupposedRoom};
+pub use stop_records::{Evidence, StopRecord, SupposedRoom};
 
 /// Run times are remembered for at most this many keys.
 const DURATIONS_MAX: usize = 100_000;

@@ -234,7 +234,8 @@ impl Scheduler {
         for task in &tasks {
             self.charge(pass.now, self.leaf_of(task.job()), *task, -1);
         }
-        let rooms = self.witnessed.then(|| self.rooms_without(&slots));
+        let group = beneficiary.entry.group;
+        let evidence = self.witnessed.then(|| self.evidence(group, &places, &slots));
         self.note_promised(&beneficiary, &places, pass);
         let after = cause.measure(self, wish, pass);
         let allowed = lowers(before, after) && self.may_stop(tasks.len() as u64, pass);
@@ -245,10 +246,11 @@ impl Scheduler {
             }
             return Help::None;
         }
-        let name = cause.name(beneficiary.entry.group);
+        let name = cause.name(group);
         let units = units.iter().map(|unit| unit.iter().map(|slot| self.task_in(*slot)).collect());
         let (units, atomic) = (units.collect(), beneficiary.atomic);
-        let record = StopRecord { cause: name, atomic, places: places.clone(), units, before, after, rooms };
+        let record =
+            StopRecord { cause: name, atomic, places: places.clone(), units, before, after, evidence };
         self.stop_records.push(record);
         self.earmark(&beneficiary, name, places, &slots, pass);
         for slot in slots {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::id::{NodeId, Slot, TaskId};
+use crate::id::{GroupId, NodeId, Slot, TaskId};
 use crate::machine::{Broken, promise};
 use crate::outcome::StopCause;
 use crate::resources::Resources;
-use crate::spec::{Company, NodeFacts};
+use crate::spec::{Company, NodeFacts, ShapeSpec};
 
 use super::Scheduler;
 use super::preempt::{Measure, lowers};
@@ -27,8 +27,21 @@ pub struct StopRecord {
     /// What must not rise and what must fall by it, as it was and as it will be.
     pub before: Measure,
     pub after: Measure,
-    /// How the nodes will stand once everybody has ended, for those who want to see for themselves.
-    pub rooms: Option<BTreeMap<NodeId, SupposedRoom>>,
+    /// For those who want to see for themselves.
+    pub evidence: Option<Evidence>,
+}
+
+/// What a stop was decided by.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    /// How the nodes will stand once everybody has ended.
+    pub rooms: BTreeMap<NodeId, SupposedRoom>,
+    /// What tasks of these roles of the beneficiary ask for.
+    pub wanted: BTreeMap<u16, Arc<ShapeSpec>>,
+    /// The beneficiary stays in one pool, and none is chosen yet.
+    pub decides_pool: bool,
+    /// Where each of those runs who go, and what it holds there.
+    pub held: BTreeMap<TaskId, (NodeId, Arc<ShapeSpec>)>,
 }
 
 /// A node as it is supposed to be.
@@ -48,31 +61,29 @@ impl Scheduler {
         &self.stop_records
     }
 
-    /// From now on records of stops say how the nodes stood.
-    pub fn keep_rooms_of_stops(&mut self) {
+    /// From now on records of stops say what they were decided by.
+    pub fn keep_evidence_of_stops(&mut self) {
         self.witnessed = true;
     }
 
-    /// How often this task was stopped for others.
-    pub fn times_stopped(&self, task: TaskId) -> u32 {
-        self.stops_of(task)
-    }
-
-    /// How the nodes are supposed to stand, without these attempts.
-    pub(super) fn rooms_without(&self, slots: &[Slot]) -> BTreeMap<NodeId, SupposedRoom> {
+    /// How the nodes are supposed to stand without these attempts, and who wants what of them.
+    pub(super) fn evidence(&self, group: GroupId, places: &Places, slots: &[Slot]) -> Evidence {
         let mut rooms: BTreeMap<NodeId, SupposedRoom> = BTreeMap::new();
         for (id, node) in self.nodes.iter() {
             let (free, company) = (node.free.clone(), node.company.clone());
             let (facts, open, cordoned) = (Arc::clone(&node.view.facts), node.view.open, node.is_cordoned());
             rooms.insert(id, SupposedRoom { facts, open, cordoned, free, company });
         }
+        let mut held = BTreeMap::new();
         for slot in slots {
             let (node, shape) = self.held_by(*slot);
             let room = rooms.get_mut(&node).expect("it is on a node");
             room.free += &shape.request;
             room.company.leave(&shape);
+            held.insert(self.task_in(*slot), (node, shape));
         }
-        rooms
+        let wanted = places.iter().map(|(role, _)| (*role, self.role_spec(group, *role))).collect();
+        Evidence { rooms, wanted, decides_pool: self.decides_pool(group), held }
     }
 
     /// Every stop has lowered the measure of its cause, and took from nobody of a higher band.

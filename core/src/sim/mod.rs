@@ -20,6 +20,7 @@ mod prospects;
 mod run;
 mod share_check;
 mod standings;
+mod stops;
 #[cfg(test)]
 mod teeth;
 #[cfg(test)]

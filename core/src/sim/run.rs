@@ -122,6 +122,7 @@ impl Run<'_> {
         let mut trouble = Troublemaker::new(rng.fork());
         let mut world = World::new(Arc::new(workload::settings(&mut rng, 0)));
         world.keep_outboxes();
+        world.scheduler.keep_evidence_of_stops();
         for _ in 0..rng.usize(1..=5) {
             trouble.add_node(&mut world);
         }

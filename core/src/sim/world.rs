@@ -25,6 +25,7 @@ use super::executor::{Behaviour, Executors};
 use super::history::History;
 use super::links::{Batch, Link, Party, Queues};
 use super::nearness::Nearness;
+use super::stops::StopWatch;
 use super::usage::UsageLog;
 
 /// See the module documentation. Whoever drives it decides which party has the next turn and when
@@ -52,6 +53,7 @@ pub struct World {
     pub(super) shares: ShareBook,
     usage_log: UsageLog,
     pub(super) ages: Ages,
+    stop_watch: StopWatch,
 }
 
 /// One machine's turn: take the batches in, check the promises, pass on what it said.
@@ -90,6 +92,7 @@ impl World {
             shares: ShareBook::default(),
             usage_log: UsageLog::default(),
             ages: Ages::default(),
+            stop_watch: StopWatch::default(),
         }
     }
 
@@ -210,7 +213,10 @@ impl World {
             Party::Jobs => machine_turn!(self, self.jobs, Batch::Jobs, batches, out),
             Party::Scheduler => {
                 self.listen(&batches);
+                let earmarks = self.scheduler.earmarks();
                 machine_turn!(self, self.scheduler, Batch::Scheduler, batches, out);
+                self.stop_watch.watch(self.now, &earmarks, &self.scheduler, &out)?;
+                self.check_evidence()?;
                 self.history.check(self.now, &self.scheduler)?;
                 self.check_found_unable()?;
                 self.ages.watch(self.now, &self.scheduler);
@@ -240,6 +246,7 @@ impl World {
         for batch in batches {
             let Batch::Scheduler(messages) = batch else { continue };
             messages.iter().for_each(|message| self.history.hear(self.now, message));
+            messages.iter().for_each(|message| self.stop_watch.hear(message));
         }
     }
 
