@@ -2,7 +2,8 @@
 //!
 //! `tests/gate/classes.json` holds full clusters of one-slot workers: for each class its percent, how many of
 //! its tasks run, how many wait, how many start once the gate has opened, and how many run above what the class
-//! is entitled to. What was not taken is listed in `tests/gate/NOT_TAKEN.md`.
+//! is entitled to. `tests/gate/idle.json` holds clusters with idle workers: percent, running, waiting, and the
+//! percent of all percents. What was not taken is listed in `tests/gate/NOT_TAKEN.md`.
 
 use plimsoll::core::plan;
 use plimsoll::{Format, scenario};
@@ -65,6 +66,55 @@ fn what_is_stopped_is_what_starts() {
         let decisions = report["decisions"].as_array().expect("a list");
         assert!(decisions.iter().all(|one| one["at"] == 2.0), "all of it when the gate opens");
     }
+}
+
+/// Goal: where workers are idle they are handed out first; then what is stopped is what starts, nobody is taken
+/// below what its class is entitled to, and no class that waits stays below while another is above and they are
+/// too far apart. Method: many clusters with idle workers, counted from the decisions.
+#[test]
+fn idle_workers_are_used_before_anybody_is_stopped() {
+    let cases: Vec<Value> =
+        serde_json::from_str(include_str!("gate/idle.json")).expect("the file can be read");
+    assert!(cases.len() >= 70, "the cases are there");
+    for case in &cases {
+        let report = report(&cluster(case));
+        let decisions = report["decisions"].as_array().expect("a list");
+        let later = |kind: &str| {
+            let those = decisions.iter().filter(|one| one["kind"] == kind && one["at"] != 0.0);
+            those.count()
+        };
+        assert_eq!(later("assign"), later("stop"), "{}: {report}", case["name"]);
+        let early = decisions.iter().filter(|one| one["at"] == 0.0);
+        assert!(early.clone().all(|one| one["kind"] == "assign"), "{}", case["name"]);
+        check_classes(case, &report["summary"]);
+    }
+}
+
+/// How the classes stand at the end.
+fn check_classes(case: &Value, summary: &Value) {
+    let workers = number(&case["workers"]) as i64;
+    let mut spread = (0, 0);
+    let (mut short, mut above) = (Vec::new(), 0);
+    for class in case["classes"].as_array().expect("a list") {
+        let name = class[0].as_str().expect("a name");
+        let of = |counts: &Value| number(&counts[name]) as i64;
+        let (assigned, stopped) = (of(&summary["assigned_by_class"]), of(&summary["stopped_by_class"]));
+        let held = number(&class[2]) as i64 + assigned - stopped;
+        let waiting = number(&class[3]) as i64 - assigned + stopped;
+        let percent = number(&class[4]) as i64;
+        let target = workers * percent / 100;
+        assert!(stopped == 0 || held >= target, "{} {name} is taken below its percent", case["name"]);
+        let difference = percent - held * 100 / workers;
+        if waiting > 0 && held < target {
+            short.push(name);
+            spread.0 = spread.0.max(difference);
+        }
+        above += (held - target - 1).max(0);
+        spread.1 = spread.1.max(-difference);
+    }
+    let too_far = spread.0 + spread.1 > number(&case["threshold"]) as i64;
+    let stuck = too_far && !short.is_empty() && above > case["classes"].as_array().map_or(0, Vec::len) as i64;
+    assert!(!stuck, "{}: {short:?} wait below their percents: {summary}", case["name"]);
 }
 
 /// Two classes of 60 and 40 percent on ten workers that all run tasks of the second.
@@ -193,4 +243,70 @@ fn a_job_larger_than_the_fair_share_takes_nothing() {
         "running": [{"job": "first", "group": "tasks", "role": "task", "count": 32}],
     }));
     assert_eq!(kinds(&report, "stop"), []);
+}
+
+/// Goal: what waits says who would go for it and when, and that nobody may while they are protected. Method: the
+/// loan before the gate has opened, with and without a minimum run time, and a task that no band helps.
+#[test]
+fn what_waits_says_who_would_go_for_it() {
+    let outlook = |change: &dyn Fn(&mut Value)| {
+        let mut scenario = lent();
+        scenario["until"] = json!(3);
+        change(&mut scenario);
+        let report = report(&scenario);
+        let waiting = report["waiting"][0].clone();
+        (waiting["explanation"]["gate"].clone(), waiting["sentence"].as_str().unwrap_or_default().to_owned())
+    };
+    let (gate, sentence) = outlook(&|_| {});
+    assert_eq!(gate["would"]["victims"].as_array().map(Vec::len), Some(1), "{gate}");
+    assert_eq!(gate["would"]["at_once"], json!(false));
+    assert!(sentence.contains("1 running tasks would go for it once the gate has opened"), "{sentence}");
+    let (gate, sentence) = outlook(&|all| all["settings"]["rebalance"]["minimum_run"] = json!(60));
+    assert!(gate["nobody"]["until"].is_number(), "{gate}");
+    assert!(sentence.contains("nobody who runs may go for it before"), "{sentence}");
+    let (gate, _) = outlook(&|all| all["settings"]["rebalance"]["threshold"] = json!(0));
+    assert_eq!(gate, Value::Null, "nothing is ever taken away");
+}
+
+/// Goal: the newest start goes first, as the file says when each started. Method: two tasks on two nodes.
+#[test]
+fn the_newest_start_goes_first() {
+    for (old, new) in [("a", "b"), ("b", "a")] {
+        let task = |node: &str, started: f64| json!({"job": "low", "node": node, "started": started});
+        let report = report(&json!({
+            "now": 100.0,
+            "settings": {"window": 0, "bands": {"normal": 10, "production": 100},
+                         "strict_bands": ["production"], "rebalance": {"higher": true, "minimum_run": 20}},
+            "nodes": [{"name": "a", "capacity": {"cpu": 1}}, {"name": "b", "capacity": {"cpu": 1}}],
+            "jobs": [{"name": "low", "tasks": 2, "request": {"cpu": 1}},
+                     {"name": "urgent", "band": "production", "tasks": 1, "request": {"cpu": 1}}],
+            "running": [task(old, 10.0), task(new, 70.0)],
+        }));
+        let stops =
+            report["decisions"].as_array().expect("a list").iter().filter(|one| one["kind"] == "stop");
+        let nodes: Vec<&Value> = stops.map(|one| &one["node"]).collect();
+        assert_eq!(nodes, [new], "{report}");
+    }
+}
+
+/// Goal: a node that shrinks loses work in the same order: lower bands first, then the newest, and no more than
+/// has to go. Method: three tasks, of which the oldest is of the lowest band and the newest of the highest.
+#[test]
+fn a_node_that_shrinks_loses_the_lower_band_first() {
+    let report = report(&json!({
+        "now": 100.0, "until": 120,
+        "settings": {"window": 0, "bands": {"normal": 10, "production": 100}, "strict_bands": ["production"],
+                     "rebalance": {"minimum_run": 1000}},
+        "nodes": [{"name": "n", "capacity": {"cpu": 3}}],
+        "jobs": [{"name": "low", "tasks": 2, "request": {"cpu": 1}},
+                 {"name": "high", "band": "production", "tasks": 1, "request": {"cpu": 1}}],
+        "running": [{"job": "low", "started": 10.0}, {"job": "low", "started": 20.0},
+                    {"job": "high", "started": 90.0}],
+        "events": [{"at": 110.0, "node": {"name": "n", "capacity": {"cpu": 2}}},
+                   {"at": 111.0, "node": {"name": "n", "capacity": {"cpu": 1}}}],
+    }));
+    let decisions = report["decisions"].as_array().expect("a list").iter();
+    let stops: Vec<(&Value, &Value)> =
+        decisions.filter(|one| one["kind"] == "stop").map(|one| (&one["job"], &one["task"])).collect();
+    assert_eq!(stops, [(&json!("low"), &json!(1)), (&json!("low"), &json!(0))], "{report}");
 }

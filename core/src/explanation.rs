@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::breakdown::Breakdown;
+use crate::gate_explanation::{GateOutlook, RunningTask};
 use crate::id::{GroupId, TaskId};
 use crate::resources::Kinds;
 use crate::share_explanation::{LimitReason, ShareExplanation};
@@ -30,6 +31,8 @@ pub struct Explanation {
     pub reason: Reason,
     /// Which share it waits in, and whose turn it is; nothing where everything is one share.
     pub share: Option<Box<ShareExplanation>>,
+    /// Whether somebody could be stopped for it; nothing where nothing is ever taken away.
+    pub gate: Option<Box<GateOutlook>>,
     /// The settings version the answer was computed with.
     pub settings: u64,
 }
@@ -40,6 +43,8 @@ pub struct Explanation {
 pub enum Reason {
     /// Nothing of the group waits.
     NotWaiting,
+    /// The task that was asked about runs: what could stop it, and what protects it.
+    Running(Box<RunningTask>),
     /// Its window collects identical tasks until then.
     Window { closes: Time },
     /// Members of the group still have to end before it can start again as a whole.
@@ -238,6 +243,7 @@ impl fmt::Display for Explanation {
             if self.waiting == 1 { "1 task waits".into() } else { format!("{} tasks wait", self.waiting) };
         match &self.reason {
             Reason::NotWaiting => f.write_str("nothing waits"),
+            Reason::Running(runs) => write!(f, "{runs}"),
             Reason::Window { closes } => {
                 write!(f, "{tasks}: identical tasks are collected until {closes}")
             }
@@ -266,6 +272,7 @@ impl fmt::Display for Explanation {
             ahead => write!(f, "; {ahead} tasks are ahead"),
         }?;
         self.share.as_ref().map_or(Ok(()), |share| write!(f, "; {share}"))?;
+        self.gate.as_ref().map_or(Ok(()), |gate| write!(f, "; {gate}"))?;
         match &self.reason {
             Reason::NoRoom(room) | Reason::NeverFits(room) => {
                 room.on_node.as_ref().map_or(Ok(()), |on_node| write!(f, "; {on_node}"))?;

@@ -13,6 +13,7 @@ pub mod collections;
 pub mod constraint;
 pub mod document;
 pub mod explanation;
+pub mod gate_explanation;
 pub mod id;
 pub mod job_state;
 pub mod machine;

@@ -1,7 +1,7 @@
 //! Asking why something waits.
 
 use plimsoll_actors::Command;
-use plimsoll_core::explanation::{Explanation, NodeExplanation, Subject};
+use plimsoll_core::explanation::{Explanation, NodeExplanation, Reason, Subject};
 use plimsoll_core::id::{GroupId, JobId, TaskId};
 use plimsoll_core::messages::{Answer, Refusal};
 
@@ -31,13 +31,13 @@ impl From<TaskId> for Explained {
 }
 
 impl Handle {
-    /// Why a job waits, group by group, or why one task of it waits. Groups and tasks that do not wait
-    /// are left out.
+    /// Why a job waits, group by group, or why one task of it waits; of a task that runs, what could stop it for
+    /// others and what protects it. Groups that do not wait and tasks that have ended are left out.
     pub async fn explain(&self, what: impl Into<Explained>) -> Result<Vec<Explanation>, RequestError> {
         let mut explanations = Vec::new();
         for subject in self.subjects(what.into())? {
             match self.ask(|reply| Command::Explain(subject, reply)).await {
-                Ok(Answer::Explained(explanation)) if explanation.waiting > 0 => {
+                Ok(Answer::Explained(explanation)) if says_something(&explanation) => {
                     explanations.push(*explanation);
                 }
                 Ok(_) | Err(RequestError::Refused(Refusal::UnknownGroup(_))) => {}
@@ -88,4 +88,8 @@ impl Handle {
         let known = role.is_some_and(|role| task.index < role.max);
         if known { Ok(()) } else { Err(Refusal::UnknownTask(task)) }
     }
+}
+
+fn says_something(explanation: &Explanation) -> bool {
+    explanation.waiting > 0 || matches!(explanation.reason, Reason::Running(_))
 }

@@ -469,7 +469,7 @@ impl<'a> DryRun<'a> {
         for (number, spec) in self.jobs.iter().enumerate() {
             for (index, group) in spec.groups.iter().enumerate() {
                 let id = GroupId::new(JobId(number as u64 + 1), index as u16);
-                let Some(explanation) = self.world.scheduler.explain(id) else { continue };
+                let Some(explanation) = self.world.scheduler.explain_with_gate(id) else { continue };
                 if explanation.waiting > 0 {
                     self.report.waiting.push(WaitingGroup {
                         job: spec.name.clone(),

@@ -12,7 +12,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::id::{GroupId, Slot};
+use crate::id::{GroupId, Slot, TaskId};
 use crate::messages::{Outbox, RebalancerMessage};
 use crate::outcome::StopCause;
 use crate::settings::ShareKey;
@@ -23,7 +23,7 @@ use super::Scheduler;
 use super::account::Account;
 use super::floors::Floors;
 use super::leaf::LeafId;
-use super::preempt::{Cause, Help, Measure, Pass, Wish};
+use super::preempt::{Cause, Help, Measure, Pass, Wish, lowers};
 use super::shapes::ShapeId;
 use super::shares::{self, weight_of};
 use super::victims::LaneValue;
@@ -212,6 +212,56 @@ impl Scheduler {
         let percent = classes.map_or(100, |classes| classes.percents.classes()[class].percent);
         let percent = if percent == 0 { 100 } else { percent };
         u128::from(shares::WHOLE) * u128::from(percent) / 100
+    }
+
+    /// What a queue holds, and what of that is protected when others take.
+    pub(super) fn held_and_kept(&self, queue: u32) -> (u128, u128) {
+        let kept = self.fair_cause().shares.get(&queue).map_or(0, |(_, kept)| *kept);
+        (self.queue_measure(&self.shares.queues[queue as usize].account), kept)
+    }
+
+    /// Who would go for the first of a wish, for which cause, and whether at once.
+    pub(super) fn who_would_go(
+        &mut self,
+        wish: &Wish,
+        pass: &mut Pass,
+    ) -> Option<(StopCause, bool, Vec<TaskId>)> {
+        let rebalance = self.settings.rebalance;
+        let mut causes: Vec<(Box<dyn Cause>, bool)> = Vec::new();
+        let lowest = self.settings.shares.levels() as u16 - 1;
+        if (rebalance.higher || rebalance.lifetime) && wish.level < lowest {
+            let cause = HigherWork { old_only: !rebalance.higher, floors: self.floors() };
+            causes.push((Box::new(cause), true));
+        }
+        if rebalance.threshold > 0 && self.settings.shares.classes.is_some() {
+            causes.push((Box::new(Imbalance { targets: self.class_targets() }), self.gate_open));
+        }
+        if (rebalance.lifetime || rebalance.protected_fraction.is_some()) && !self.shares.is_plain() {
+            let cause = self.fair_cause();
+            let share = cause.shares.get(&wish.queue).map_or(0, |(share, _)| *share);
+            if self.measure_with(wish) <= share {
+                causes.push((Box::new(cause), true));
+            }
+        }
+        let beneficiary = self.next_beneficiary(wish, pass)?;
+        for (cause, at_once) in causes {
+            let before = cause.measure(self, wish, pass);
+            let Some((units, places)) = self.search(wish, &beneficiary, &*cause, pass) else { continue };
+            let tasks: Vec<TaskId> = units.iter().flatten().map(|slot| self.task_in(*slot)).collect();
+            for task in &tasks {
+                self.charge(pass.now, self.leaf_of(task.job()), *task, -1);
+            }
+            self.note_promised(&beneficiary, &places, pass);
+            let after = cause.measure(self, wish, pass);
+            self.note_not_promised(&beneficiary, &places, pass);
+            for task in &tasks {
+                self.charge(pass.now, self.leaf_of(task.job()), *task, 1);
+            }
+            if lowers(before, after) {
+                return Some((cause.name(beneficiary.entry.group), at_once, tasks));
+            }
+        }
+        None
     }
 
     /// How many tasks wait in this band and above it, beside those who are seen to.

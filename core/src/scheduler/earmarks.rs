@@ -190,9 +190,10 @@ impl Scheduler {
             let earmark = &self.earmarks.entries[&number];
             let is_free = earmark.pending.is_empty();
             let is_over = earmark.until.is_some_and(|until| until <= turn.now);
-            if !self.is_wanted(earmark, &mut promised) {
+            let ends = !mutation::active(Mutation::KeepEarmark);
+            if !self.is_wanted(earmark, &mut promised) && ends {
                 self.end_earmark(number, EarmarkEnd::NotWanted, turn);
-            } else if is_over && !mutation::active(Mutation::KeepEarmark) {
+            } else if is_over && ends {
                 self.end_earmark(number, EarmarkEnd::Expired, turn);
             } else if is_free && !self.start_earmarked(number, turn) {
                 let until = turn.now + self.settings.rebalance.earmark;

@@ -51,6 +51,15 @@ impl Scheduler {
         Ok(roles.map(explain).collect())
     }
 
+    /// The same as [`Scheduler::explain`], with what the gate could do for the group.
+    pub fn explain_with_gate(&mut self, id: GroupId) -> Option<Explanation> {
+        let mut explanation = self.explain(id)?;
+        if matches!(explanation.reason, Reason::NoRoom(_)) {
+            explanation.gate = self.outlook(id).map(Box::new);
+        }
+        Some(explanation)
+    }
+
     /// Why the tasks of this group wait; `None` if the group is not known or finished.
     pub fn explain(&self, id: GroupId) -> Option<Explanation> {
         let group = self.group(id)?;
@@ -64,7 +73,8 @@ impl Scheduler {
         let role = group.roles.get(usize::from(task.role))?;
         let waits = role.waits(task.index)?;
         if !waits && group.held_back() == 0 {
-            return Some(self.explanation(task.group, 0, Reason::NotWaiting));
+            let runs = self.explain_running(task).map(|runs| Reason::Running(Box::new(runs)));
+            return Some(self.explanation(task.group, 0, runs.unwrap_or(Reason::NotWaiting)));
         }
         // In an atomic group the hardest role keeps all of them waiting.
         let roles = if group.start == Start::Atomic { &group.roles } else { std::slice::from_ref(role) };
@@ -73,7 +83,7 @@ impl Scheduler {
     }
 
     pub(super) fn explanation(&self, id: GroupId, waiting: u64, reason: Reason) -> Explanation {
-        let waits = reason != Reason::NotWaiting;
+        let waits = !matches!(reason, Reason::NotWaiting | Reason::Running(_));
         let ahead = if waits { self.tasks_ahead_of(id) } else { 0 };
         let group = self.group(id).filter(|_| waits);
         let shape = group.and_then(|group| {
@@ -81,7 +91,7 @@ impl Scheduler {
             Some(group.gang.unwrap_or(role?.shape))
         });
         let share = shape.and_then(|shape| self.explain_share(id, shape)).map(Box::new);
-        Explanation { waiting, ahead, reason, share, settings: self.settings.version }
+        Explanation { waiting, ahead, reason, share, gate: None, settings: self.settings.version }
     }
 
     /// Why these roles of the group wait.

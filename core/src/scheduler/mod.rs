@@ -25,6 +25,7 @@ mod earmarks;
 mod elastic;
 mod ends;
 mod explain;
+mod explain_gate;
 mod explain_hops;
 mod explain_share;
 mod faults;

@@ -135,7 +135,7 @@ impl Scheduler {
         if self.unsettled { Some(Time::ZERO) } else { self.retry_at }
     }
 
-    fn wishes(&self, now: Time) -> Vec<Wish> {
+    pub(super) fn wishes(&self, now: Time) -> Vec<Wish> {
         let waiting = self.shapes.iter().filter(|(_, shape)| shape.place == Place::Indexed);
         let waiting = waiting.filter(|(id, shape)| {
             shape.window.is_none()
@@ -158,7 +158,7 @@ impl Scheduler {
 
     /// Supposes that everything has ended that is about to, and that everybody runs for whom something is
     /// kept.
-    fn begin_pass(&mut self, now: Time) -> Pass {
+    pub(super) fn begin_pass(&mut self, now: Time) -> Pass {
         let accounts = self.shares.accounts();
         self.suppose_books(now);
         let unassigned = self.live.stopping().filter(|live| !self.earmarks.waits_for(live.attempt.slot));
@@ -198,7 +198,7 @@ impl Scheduler {
         }
     }
 
-    fn end_pass(&mut self, pass: &mut Pass) {
+    pub(super) fn end_pass(&mut self, pass: &mut Pass) {
         for (node, shape) in std::mem::take(&mut pass.found) {
             self.nodes.give_back(node, &shape);
         }
@@ -277,7 +277,7 @@ impl Scheduler {
         true
     }
 
-    fn note_promised(&mut self, beneficiary: &Beneficiary, places: &Places, pass: &mut Pass) {
+    pub(super) fn note_promised(&mut self, beneficiary: &Beneficiary, places: &Places, pass: &mut Pass) {
         let group = beneficiary.entry.group;
         pass.helped += 1;
         for (role, _) in places {
@@ -287,7 +287,7 @@ impl Scheduler {
         }
     }
 
-    fn note_not_promised(&mut self, beneficiary: &Beneficiary, places: &Places, pass: &mut Pass) {
+    pub(super) fn note_not_promised(&mut self, beneficiary: &Beneficiary, places: &Places, pass: &mut Pass) {
         let group = beneficiary.entry.group;
         pass.helped -= 1;
         for (role, _) in places {

@@ -39,7 +39,7 @@ impl Scheduler {
             };
         }
         let (explanation, unknown) = match subject {
-            Subject::Group(group) => (self.explain(group), Refusal::UnknownGroup(group.job())),
+            Subject::Group(group) => (self.explain_with_gate(group), Refusal::UnknownGroup(group.job())),
             Subject::Task(task) => (self.explain_task(task), Refusal::UnknownTask(task)),
         };
         match explanation {

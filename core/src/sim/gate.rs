@@ -20,7 +20,7 @@ pub(super) fn rebalance(rng: &mut Rng) -> RebalanceSettings {
         duration: millis(rng, [0, 20, 500]),
         on_preempt: on_preempt(rng),
         minimum_run: millis(rng, [0, 0, 50]),
-        earmark: millis(rng, [30, 500, 5_000]),
+        earmark: millis(rng, [0, 5, 5_000]),
         lifetime: rng.bool(),
         higher: rng.bool(),
         protected_fraction: rng.choice([None, Some(500_000), Some(1_000_000)]).expect("not empty"),

@@ -1,0 +1,96 @@
+//! What the gate means for one task, computed when somebody asks.
+
+use crate::gate_explanation::{GateOutlook, Protection, RunningTask, Threat};
+use crate::id::{GroupId, TaskId};
+use crate::time::Time;
+
+use super::Scheduler;
+use super::live::LiveView;
+
+impl Scheduler {
+    /// What could stop this task and what protects it; `None` if it does not run.
+    pub(super) fn explain_running(&self, task: TaskId) -> Option<RunningTask> {
+        let group = self.group(task.group)?;
+        let live = self.live.of_group(group.live).find(|live| live.attempt.task == task)?;
+        let (mut threats, mut protections) = (Vec::new(), Vec::new());
+        if !self.settings.rebalance.any() {
+            protections.push(Protection::Off);
+            return Some(RunningTask { since: live.since, stopping: live.stopping, threats, protections });
+        }
+        let stops = self.stops_of(task);
+        match self.protected_until(live) {
+            Some(Time::NEVER) => protections.push(Protection::StoppedBefore { times: stops }),
+            Some(until) if until > self.now => protections.push(Protection::Until { until }),
+            _ => {}
+        }
+        let is_protected = !protections.is_empty();
+        self.judge_causes(live, &mut threats, &mut protections);
+        if is_protected {
+            threats.clear();
+        }
+        Some(RunningTask { since: live.since, stopping: live.stopping, threats, protections })
+    }
+
+    fn judge_causes(&self, live: &LiveView, threats: &mut Vec<Threat>, protections: &mut Vec<Protection>) {
+        let rebalance = self.settings.rebalance;
+        let leaf = self.shares.leaf(self.leaf_of(live.attempt.task.job()));
+        let outlives = self.outlives_at(live);
+        let lives_on = match outlives {
+            Time::NEVER => Some(Protection::NoLifetime),
+            until if until > self.now => Some(Protection::Lifetime { until }),
+            _ => None,
+        };
+        if rebalance.higher || rebalance.lifetime {
+            match (leaf.level, &lives_on) {
+                (0, _) => protections.push(Protection::Band),
+                (_, Some(_)) if !rebalance.higher => {}
+                _ => threats.push(Threat::HigherWork),
+            }
+        }
+        if rebalance.threshold > 0 && self.settings.shares.classes.is_some() {
+            let class = usize::from(leaf.class);
+            match self.running_units(class) > self.class_targets()[class] {
+                true => threats.push(Threat::Imbalance { open: self.gate_open }),
+                false => protections.push(Protection::ClassWithinPercent),
+            }
+        }
+        let by_queue = rebalance.lifetime || rebalance.protected_fraction.is_some();
+        if by_queue && !self.shares.is_plain() {
+            let (held, kept) = self.held_and_kept(leaf.queue);
+            match (held > kept, &lives_on) {
+                (true, None) => threats.push(Threat::FairShare),
+                (false, _) => protections.push(Protection::QueueWithinShare),
+                (true, Some(_)) => {}
+            }
+        }
+        if by_queue {
+            protections.extend(lives_on);
+        }
+    }
+
+    /// Whether the gate could open for a group that waits and has no room, and who would go.
+    pub(super) fn outlook(&mut self, id: GroupId) -> Option<GateOutlook> {
+        if !self.settings.rebalance.any() || self.has_more_to_plan() || self.is_starved() {
+            return None;
+        }
+        let kept = self.earmarks().into_iter().find(|(_, group, ..)| *group == id);
+        if let Some((_, _, cause, _)) = kept {
+            return Some(GateOutlook::Kept { cause });
+        }
+        let group = self.group(id)?;
+        let role = group.roles.iter().find(|role| role.wants_room())?;
+        let shape = group.gang.unwrap_or(role.shape);
+        let now = self.now;
+        let wish = self.wishes(now).into_iter().find(|wish| wish.shape == shape)?;
+        let mut pass = self.begin_pass(now);
+        let found = self.who_would_go(&wish, &mut pass);
+        self.end_pass(&mut pass);
+        Some(match found {
+            Some((cause, at_once, victims)) => GateOutlook::Would { cause, at_once, victims },
+            None => {
+                let until = pass.candidates.next.into_iter().chain(pass.again).min();
+                GateOutlook::Nobody { until: until.filter(|until| *until > now) }
+            }
+        })
+    }
+}
