@@ -1,6 +1,7 @@
 //! Amounts, lengths of time and texts as services write them, turned into what the machines know.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::time::Duration;
 
 use plimsoll_core::quantity::QuantityError;
@@ -34,7 +35,7 @@ amount_from!(i32 => Whole, u32 => Whole, i64 => Whole, f64 => Number, &str => Te
 
 /// Texts that all mean something; the first that does not is named.
 pub(super) fn parsed<T>(
-    field: &str,
+    field: impl Display + Copy,
     name: &str,
     texts: &[String],
     parse: impl Fn(&str) -> Option<T>,
@@ -48,20 +49,20 @@ pub(super) fn parsed<T>(
 }
 
 pub(super) fn optional_span(
-    field: &str,
+    field: impl Display + Copy,
     name: &str,
     duration: Option<Duration>,
 ) -> Result<Option<Span>, Invalid> {
-    duration.map(|duration| span(&format!("{field}.{name}"), duration)).transpose()
+    duration.map(|duration| span(format_args!("{field}.{name}"), duration)).transpose()
 }
 
-pub(super) fn span(field: &str, duration: Duration) -> Result<Span, Invalid> {
+pub(super) fn span(field: impl Display + Copy, duration: Duration) -> Result<Span, Invalid> {
     let too_long = || Invalid::new(field, format!("{duration:?}"), Problem::DurationTooLong);
     Span::from_seconds(duration.as_secs_f64()).ok_or_else(too_long)
 }
 
 pub(crate) fn resources(
-    field: &str,
+    field: impl Display + Copy,
     amounts: &BTreeMap<String, Amount>,
     settings: &Settings,
 ) -> Result<Resources, Invalid> {

@@ -1,5 +1,6 @@
 //! A group as services describe it.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use plimsoll_core::settings::Settings;
@@ -76,11 +77,15 @@ impl GroupSpec {
         self
     }
 
-    pub(super) fn convert(&self, field: &str, settings: &Settings) -> Result<spec::GroupSpec, Invalid> {
+    pub(super) fn convert(
+        &self,
+        field: impl Display + Copy,
+        settings: &Settings,
+    ) -> Result<spec::GroupSpec, Invalid> {
         let start = if self.atomic { Start::Atomic } else { Start::Independent };
         let roles = self.roles.iter().enumerate();
         let roles =
-            roles.map(|(index, role)| role.convert(&format!("{field}.roles[{index}]"), start, settings));
+            roles.map(|(index, role)| role.convert(format_args!("{field}.roles[{index}]"), start, settings));
         let roles = roles.collect::<Result<_, _>>()?;
         let freeze = optional_span(field, "freeze", self.freeze)?;
         let (name, hops, pool) = (self.name.clone(), self.hops, self.pool_rule);
@@ -88,7 +93,7 @@ impl GroupSpec {
         let mut group = spec::GroupSpec { name, start, hops, freeze, pool, on_unsatisfiable, roles };
         for (index, role) in self.roles.iter().enumerate() {
             if let Some(host) = &role.guest_of {
-                group.lodge(index, host, &format!("{field}.roles[{index}].guest_of"))?;
+                group.lodge(index, host, format_args!("{field}.roles[{index}].guest_of"))?;
             }
         }
         Ok(group)

@@ -169,7 +169,7 @@ impl JobSpec {
 
     pub(crate) fn validated(&self, settings: &Settings) -> Result<Arc<spec::JobSpec>, Invalid> {
         let groups = self.groups.iter().enumerate();
-        let groups = groups.map(|(index, group)| group.convert(&format!("groups[{index}]"), settings));
+        let groups = groups.map(|(index, group)| group.convert(format_args!("groups[{index}]"), settings));
         let mut job = spec::JobSpec {
             name: self.name.clone(),
             requestor: self.requestor.as_str().into(),

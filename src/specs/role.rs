@@ -1,6 +1,7 @@
 //! A role as services describe it.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -238,7 +239,7 @@ impl RoleSpec {
         self
     }
 
-    fn rules(&self, field: &str) -> Result<Rules, Invalid> {
+    fn rules(&self, field: impl Display + Copy) -> Result<Rules, Invalid> {
         let constraint = |(index, text): (usize, &String)| {
             Constraint::parse(text).map_err(|error| {
                 let problem = Problem::BadConstraint { why: error.to_string() };
@@ -256,12 +257,12 @@ impl RoleSpec {
 
     pub(super) fn convert(
         &self,
-        field: &str,
+        field: impl Display + Copy,
         start: Start,
         settings: &Settings,
     ) -> Result<spec::RoleSpec, Invalid> {
         let rules = self.rules(field)?;
-        let request = resources(&format!("{field}.request"), &self.request, settings)?;
+        let request = resources(format_args!("{field}.request"), &self.request, settings)?;
         let min = self.min.unwrap_or(if start == Start::Atomic { self.tasks } else { 0 });
         Ok(spec::RoleSpec {
             name: self.name.clone(),

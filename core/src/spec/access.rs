@@ -1,5 +1,7 @@
 //! Who may use a node.
 
+use std::fmt::Display;
+
 use serde::{Deserialize, Serialize};
 
 use crate::constraint::is_exactly_like;
@@ -73,19 +75,19 @@ impl Access {
             problems.push(Invalid::new("access", "nobody", Problem::NoAccess));
         }
         for (field, name) in [("owner", &self.owner), ("loan", &self.loan)] {
-            let field = format!("access.{field}");
-            problems.extend(name.as_ref().and_then(|name| check_name(&field, name, name_length)));
+            let field = format_args!("access.{field}");
+            problems.extend(name.as_ref().and_then(|name| check_name(field, name, name_length)));
         }
         for (list, names) in lists {
-            problems.extend(check_count(&format!("access.{list}"), names.len(), NAMES_MAX));
+            problems.extend(check_count(format_args!("access.{list}"), names.len(), NAMES_MAX));
             for (index, name) in names.iter().enumerate() {
-                problems.extend(check_name(&format!("access.{list}[{index}]"), name, name_length));
+                problems.extend(check_name(format_args!("access.{list}[{index}]"), name, name_length));
             }
         }
     }
 }
 
-fn check_name(field: &str, name: &str, limit: u64) -> Option<Invalid> {
+fn check_name(field: impl Display + Copy, name: &str, limit: u64) -> Option<Invalid> {
     match name.is_empty() {
         true => Some(Invalid::new(field, "\"\"", Problem::Empty)),
         false => check_length(field, name, limit),

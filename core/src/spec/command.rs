@@ -2,6 +2,7 @@
 //! look at it.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use serde::{Deserialize, Serialize};
 
@@ -90,23 +91,23 @@ impl CommandSpec {
         self
     }
 
-    pub(super) fn note_problems(&self, field: &str, problems: &mut Vec<Invalid>) {
+    pub(super) fn note_problems(&self, field: impl Display + Copy, problems: &mut Vec<Invalid>) {
         if self.argv.first().is_none_or(String::is_empty) {
             problems.push(Invalid::new(format!("{field}.argv"), "nothing", Problem::Empty));
         }
-        problems.extend(check_count(&format!("{field}.argv"), self.argv.len(), ARGUMENTS_MAX));
-        problems.extend(check_count(&format!("{field}.env"), self.env.len(), VARIABLES_MAX));
+        problems.extend(check_count(format_args!("{field}.argv"), self.argv.len(), ARGUMENTS_MAX));
+        problems.extend(check_count(format_args!("{field}.env"), self.env.len(), VARIABLES_MAX));
         for (index, argument) in self.argv.iter().enumerate() {
-            note_text(&format!("{field}.argv[{index}]"), argument, problems);
+            note_text(format_args!("{field}.argv[{index}]"), argument, problems);
         }
         for (name, value) in &self.env {
             if name.is_empty() || name.contains(['=', '\0']) {
                 problems.push(Invalid::new(format!("{field}.env"), name, Problem::NoVariable));
             }
-            note_text(&format!("{field}.env.{name}"), value, problems);
+            note_text(format_args!("{field}.env.{name}"), value, problems);
         }
         if let Some(cwd) = &self.cwd {
-            note_text(&format!("{field}.cwd"), cwd, problems);
+            note_text(format_args!("{field}.cwd"), cwd, problems);
         }
         let argv = self.argv.iter().map(String::len);
         let whole: usize = argv.chain(self.env.iter().map(|(name, value)| name.len() + value.len())).sum();
@@ -118,12 +119,12 @@ impl CommandSpec {
             ));
         }
         for (name, to) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
-            let field = format!("{field}.{name}");
+            let field = format_args!("{field}.{name}");
             match to {
                 OutputTo::Path(path) if path.is_empty() => {
                     problems.push(Invalid::new(field, path, Problem::Empty));
                 }
-                OutputTo::Path(path) => note_text(&field, path, problems),
+                OutputTo::Path(path) => note_text(field, path, problems),
                 OutputTo::Ring(bytes) if *bytes > RING_MAX => {
                     problems.push(Invalid::new(field, bytes, Problem::TooLong { limit: RING_MAX.into() }));
                 }
@@ -134,7 +135,7 @@ impl CommandSpec {
 }
 
 /// No program can be given a zero byte, and none of its own words may fill the whole.
-fn note_text(field: &str, text: &str, problems: &mut Vec<Invalid>) {
+fn note_text(field: impl Display + Copy, text: &str, problems: &mut Vec<Invalid>) {
     if text.contains('\0') {
         problems.push(Invalid::new(field, text.escape_debug(), Problem::ZeroByte));
     }

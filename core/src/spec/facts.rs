@@ -1,6 +1,7 @@
 //! What is known about a node besides what it offers and whether it takes work.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -58,7 +59,7 @@ impl NodeFacts {
         note_labels("engine_labels", &self.engine_labels, settings, problems);
         problems.extend(check_count("plugins", self.plugins.len(), PLUGINS_MAX));
         for (index, plugin) in self.plugins.iter().enumerate() {
-            problems.extend(check_length(&format!("plugins[{index}]"), plugin, length));
+            problems.extend(check_length(format_args!("plugins[{index}]"), plugin, length));
         }
     }
 }
@@ -68,7 +69,7 @@ pub(super) fn check_path(path: &NodePath, settings: &Settings) -> Option<Invalid
 }
 
 pub(super) fn note_labels(
-    field: &str,
+    field: impl Display + Copy,
     labels: &BTreeMap<String, String>,
     settings: &Settings,
     problems: &mut Vec<Invalid>,
@@ -78,7 +79,7 @@ pub(super) fn note_labels(
     for (key, value) in labels {
         match check_length(field, key, limits.label_length) {
             Some(long) => problems.push(long),
-            None => problems.extend(check_length(&format!("{field}.{key}"), value, limits.label_length)),
+            None => problems.extend(check_length(format_args!("{field}.{key}"), value, limits.label_length)),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A group as callers describe it: the unit of admission.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
 use serde::{Deserialize, Serialize};
 
@@ -42,28 +43,33 @@ impl GroupSpec {
         self.start == Start::Atomic && self.roles.iter().any(|role| role.min < role.max)
     }
 
-    pub(super) fn note_problems(&self, field: &str, settings: &Settings, problems: &mut Vec<Invalid>) {
+    pub(super) fn note_problems(
+        &self,
+        field: impl Display + Copy,
+        settings: &Settings,
+        problems: &mut Vec<Invalid>,
+    ) {
         let limits = &settings.limits;
-        problems.extend(check_length(&format!("{field}.name"), &self.name, limits.name_length));
+        problems.extend(check_length(format_args!("{field}.name"), &self.name, limits.name_length));
         if self.roles.is_empty() {
             problems.push(Invalid::new(format!("{field}.roles"), "[]", Problem::Empty));
         }
         problems.extend(check_hops(field, self.hops, self.start));
-        problems.extend(check_count(&format!("{field}.roles"), self.roles.len(), limits.roles_per_group));
+        problems.extend(check_count(format_args!("{field}.roles"), self.roles.len(), limits.roles_per_group));
         let mut names = BTreeSet::new();
         for (index, role) in self.roles.iter().enumerate() {
-            let field = format!("{field}.roles[{index}]");
+            let field = format_args!("{field}.roles[{index}]");
             if !names.insert(&role.name) {
                 problems.push(Invalid::new(format!("{field}.name"), &role.name, Problem::Duplicate));
             }
-            role.note_problems(&field, settings, problems);
-            problems.extend(check_hops(&field, role.shape.hops, self.start));
-            role.note_sizes(&field, self.start, problems);
+            role.note_problems(field, settings, problems);
+            problems.extend(check_hops(field, role.shape.hops, self.start));
+            role.note_sizes(field, self.start, problems);
         }
         self.note_elastic_problems(field, problems);
     }
 
-    fn note_elastic_problems(&self, field: &str, problems: &mut Vec<Invalid>) {
+    fn note_elastic_problems(&self, field: impl Display + Copy, problems: &mut Vec<Invalid>) {
         let is_atomic = self.start == Start::Atomic;
         if is_atomic && !self.roles.is_empty() && self.roles.iter().all(|role| role.min == 0) {
             problems.push(Invalid::new(format!("{field}.roles"), "a smallest size of 0", Problem::NoMinimum));
@@ -75,7 +81,7 @@ impl GroupSpec {
         }
         let mut roles = self.roles.iter().enumerate();
         if let Some((index, _)) = roles.find(|(_, role)| role.shape.guest_of.is_some() && self.is_elastic()) {
-            let field = format!("{field}.roles[{index}].guest_of");
+            let field = format_args!("{field}.roles[{index}].guest_of");
             problems.push(Invalid::new(field, "roles that may grow", Problem::NotElastic));
         }
         if !is_atomic && self.freeze.is_some_and(|freeze| !freeze.is_zero()) {

@@ -1,12 +1,13 @@
 //! Roles that are there for others: guests, which run inside tasks of another role, and auxiliary ones.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use super::{GroupSpec, Invalid, Problem, RoleSpec, Rules, ShapeSpec, Start};
 
 impl GroupSpec {
     /// Makes the tasks of a role guests of those of the role with this name.
-    pub fn lodge(&mut self, role: usize, host: &str, field: &str) -> Result<(), Invalid> {
+    pub fn lodge(&mut self, role: usize, host: &str, field: impl Display + Copy) -> Result<(), Invalid> {
         let unknown = || Invalid::new(field, host, Problem::UnknownRole);
         let host = self.roles.iter().position(|role| role.name == host).ok_or_else(unknown)?;
         let guest = self.roles.get_mut(role).ok_or_else(unknown)?;
@@ -14,14 +15,14 @@ impl GroupSpec {
         Ok(())
     }
 
-    pub(super) fn note_guests(&self, field: &str, problems: &mut Vec<Invalid>) {
+    pub(super) fn note_guests(&self, field: impl Display + Copy, problems: &mut Vec<Invalid>) {
         if !self.roles.is_empty() && self.roles.iter().all(|role| role.auxiliary) {
             let problem = Problem::OnlyAuxiliary;
             problems.push(Invalid::new(format!("{field}.roles"), "auxiliary = true", problem));
         }
         for (index, role) in self.roles.iter().enumerate() {
             let Some(host) = role.shape.guest_of else { continue };
-            let field = format!("{field}.roles[{index}]");
+            let field = format_args!("{field}.roles[{index}]");
             if let Some(problem) = self.problem_of_guest(role, usize::from(host)) {
                 let host = self.roles.get(usize::from(host)).map_or("", |host| &host.name);
                 problems.push(Invalid::new(format!("{field}.guest_of"), format!("`{host}`"), problem));

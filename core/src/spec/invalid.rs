@@ -98,13 +98,13 @@ pub enum Problem {
 const VALUE_SHOWN_MAX: usize = 80;
 
 impl Invalid {
-    pub fn new(field: impl Into<String>, value: impl ToString, problem: Problem) -> Invalid {
+    pub fn new(field: impl ToString, value: impl ToString, problem: Problem) -> Invalid {
         let mut value = value.to_string();
         if value.len() > VALUE_SHOWN_MAX {
             let end = (0..=VALUE_SHOWN_MAX).rev().find(|end| value.is_char_boundary(*end)).unwrap_or(0);
             value.truncate(end);
             value.push('…');
         }
-        Invalid { field: field.into(), value, problem }
+        Invalid { field: field.to_string(), value, problem }
     }
 }

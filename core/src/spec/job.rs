@@ -94,11 +94,11 @@ impl JobSpec {
         problems.extend(check_count("groups", self.groups.len(), limits.groups_per_job));
         let mut names = BTreeSet::new();
         for (index, group) in self.groups.iter().enumerate() {
-            let field = format!("groups[{index}]");
+            let field = format_args!("groups[{index}]");
             if !names.insert(&group.name) {
                 problems.push(Invalid::new(format!("{field}.name"), &group.name, Problem::Duplicate));
             }
-            group.note_problems(&field, settings, &mut problems);
+            group.note_problems(field, settings, &mut problems);
         }
         if self.tasks() > limits.tasks_per_job {
             let problem = Problem::TooMany { limit: limits.tasks_per_job };

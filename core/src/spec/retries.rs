@@ -1,6 +1,7 @@
 //! When a task that did not come to a good end is tried again.
 
 use serde::{Deserialize, Serialize};
+use std::fmt::Display;
 
 use crate::outcome::{FailureCause, Outcome, StopCause};
 use crate::time::Span;
@@ -96,7 +97,7 @@ impl Retries {
         delay
     }
 
-    pub(super) fn note_problems(&self, field: &str, problems: &mut Vec<Invalid>) {
+    pub(super) fn note_problems(&self, field: impl Display + Copy, problems: &mut Vec<Invalid>) {
         if self.most > RETRIES_MAX {
             let problem = Problem::TooMany { limit: RETRIES_MAX.into() };
             problems.push(Invalid::new(format!("{field}.most"), self.most, problem));
@@ -105,7 +106,7 @@ impl Retries {
             let factor = f64::from(self.factor) / 1_000.0;
             problems.push(Invalid::new(format!("{field}.backoff_factor"), factor, Problem::NoFactor));
         }
-        problems.extend(check_count(&format!("{field}.on"), self.on.codes.len(), CODES_MAX));
+        problems.extend(check_count(format_args!("{field}.on"), self.on.codes.len(), CODES_MAX));
     }
 }
 

@@ -2,6 +2,7 @@
 //! placement looks at.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -87,7 +88,7 @@ impl RoleSpec {
         }
     }
 
-    pub(super) fn note_sizes(&self, field: &str, start: Start, problems: &mut Vec<Invalid>) {
+    pub(super) fn note_sizes(&self, field: impl Display + Copy, start: Start, problems: &mut Vec<Invalid>) {
         let Some(initial) = self.initial else { return };
         let problem = match start {
             Start::Independent => Problem::NotElastic,
@@ -97,9 +98,14 @@ impl RoleSpec {
         problems.push(Invalid::new(format!("{field}.initial"), initial, problem));
     }
 
-    pub(super) fn note_problems(&self, field: &str, settings: &Settings, problems: &mut Vec<Invalid>) {
+    pub(super) fn note_problems(
+        &self,
+        field: impl Display + Copy,
+        settings: &Settings,
+        problems: &mut Vec<Invalid>,
+    ) {
         let length = settings.limits.name_length;
-        problems.extend(check_length(&format!("{field}.name"), &self.name, length));
+        problems.extend(check_length(format_args!("{field}.name"), &self.name, length));
         if self.max == 0 {
             problems.push(Invalid::new(format!("{field}.max"), 0, Problem::Empty));
         }
@@ -107,24 +113,24 @@ impl RoleSpec {
             problems.push(Invalid::new(format!("{field}.min"), self.min, Problem::MinAboveMax));
         }
         if let Some(key) = &self.task_key {
-            problems.extend(check_length(&format!("{field}.task_key"), key, length));
+            problems.extend(check_length(format_args!("{field}.task_key"), key, length));
         }
         if self.timeout.is_some_and(Span::is_zero) {
             problems.push(Invalid::new(format!("{field}.timeout"), 0, Problem::NoTime));
         }
         if let Some((service, _)) = &self.shape.service {
-            problems.extend(check_length(&format!("{field}.service"), service, length));
+            problems.extend(check_length(format_args!("{field}.service"), service, length));
         }
         if let Some(snapshot) = &self.shape.snapshot {
-            problems.extend(check_length(&format!("{field}.snapshot"), snapshot, length));
+            problems.extend(check_length(format_args!("{field}.snapshot"), snapshot, length));
         }
-        note_amounts(&format!("{field}.request"), &self.shape.request, settings, problems);
-        problems.extend(check_gpus(&format!("{field}.request"), &self.shape.request, settings));
+        note_amounts(format_args!("{field}.request"), &self.shape.request, settings, problems);
+        problems.extend(check_gpus(format_args!("{field}.request"), &self.shape.request, settings));
         if let Some(command) = &self.command {
-            command.note_problems(&format!("{field}.command"), problems);
+            command.note_problems(format_args!("{field}.command"), problems);
         }
         if let Some(retries) = &self.retries {
-            retries.note_problems(&format!("{field}.retries"), problems);
+            retries.note_problems(format_args!("{field}.retries"), problems);
         }
         self.shape.rules.note_problems(field, length, problems);
         self.shape.note_problems(field, problems);
@@ -132,11 +138,11 @@ impl RoleSpec {
 }
 
 impl ShapeSpec {
-    fn note_problems(&self, field: &str, problems: &mut Vec<Invalid>) {
+    fn note_problems(&self, field: impl Display + Copy, problems: &mut Vec<Invalid>) {
         const PORTS_MAX: u64 = 256;
         const LEVELS_MAX: u64 = 8;
-        problems.extend(check_count(&format!("{field}.ports"), self.ports.len(), PORTS_MAX));
-        problems.extend(check_count(&format!("{field}.spread"), self.spread.len(), LEVELS_MAX));
+        problems.extend(check_count(format_args!("{field}.ports"), self.ports.len(), PORTS_MAX));
+        problems.extend(check_count(format_args!("{field}.spread"), self.spread.len(), LEVELS_MAX));
         let needs_service = [("spread", !self.spread.is_empty()), ("max_per_node", self.max_per_node > 0)];
         for (name, _) in needs_service.into_iter().filter(|(_, given)| *given && self.service.is_none()) {
             let problem = Problem::NeedsService;
@@ -150,7 +156,7 @@ impl ShapeSpec {
 }
 
 /// Whether a task brings enough CPU for its GPUs, where the settings ask for that.
-fn check_gpus(field: &str, request: &Resources, settings: &Settings) -> Option<Invalid> {
+fn check_gpus(field: impl Display + Copy, request: &Resources, settings: &Settings) -> Option<Invalid> {
     let amount = |name| settings.kinds.id(name).map_or(0, |kind| request.get(kind));
     let (gpus, cpus) = (amount("gpu"), amount("cpu"));
     let wanted = i128::from(gpus) * i128::from(settings.gpu_cpu_ratio);

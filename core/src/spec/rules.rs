@@ -1,5 +1,6 @@
 //! On which nodes tasks may run, as far as it does not depend on who else runs there.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -143,7 +144,12 @@ impl Rules {
         }
     }
 
-    pub(super) fn note_problems(&self, field: &str, name_length: u64, problems: &mut Vec<Invalid>) {
+    pub(super) fn note_problems(
+        &self,
+        field: impl Display + Copy,
+        name_length: u64,
+        problems: &mut Vec<Invalid>,
+    ) {
         let counts = [
             ("constraints", self.constraints.len()),
             ("platforms", self.platforms.len()),
@@ -155,15 +161,15 @@ impl Rules {
             problems.push(Invalid::new(format!("{field}.{name}"), count, problem));
         }
         for (index, plugin) in self.plugins.iter().enumerate() {
-            let field = format!("{field}.plugins[{index}]");
-            problems.extend(super::limits::check_length(&field, plugin, name_length));
+            let field = format_args!("{field}.plugins[{index}]");
+            problems.extend(super::limits::check_length(field, plugin, name_length));
         }
         for (index, pool) in self.pools.iter().enumerate() {
-            let field = format!("{field}.pools[{index}]");
-            problems.extend(super::limits::check_length(&field, pool, name_length));
+            let field = format_args!("{field}.pools[{index}]");
+            problems.extend(super::limits::check_length(field, pool, name_length));
         }
         if let Some(node) = &self.node {
-            problems.extend(super::limits::check_length(&format!("{field}.node"), node, name_length));
+            problems.extend(super::limits::check_length(format_args!("{field}.node"), node, name_length));
         }
     }
 }
