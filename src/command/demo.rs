@@ -42,6 +42,10 @@ pub(super) struct Arguments {
     /// Decides the jobs and how long their tasks take
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// All but the first class come first and borrow what that does not use; in the middle third only the first
+    /// comes and takes it back
+    #[arg(long)]
+    burst: bool,
     /// Write a log of every turn here, for `plimsoll replay`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -53,6 +57,7 @@ pub(super) struct Arguments {
 const EXAMPLES: &str = "Examples:
   plimsoll demo
   plimsoll demo --seconds 5 --nodes 100 --preset swarmkit --record turns.log
+  plimsoll demo --preset scoot --burst
   plimsoll demo --seconds 600 --metrics 127.0.0.1:9090";
 
 const CORES: u32 = 8;
@@ -179,13 +184,26 @@ async fn arrive(
     let mut next = tokio::time::Instant::now();
     let mut submitted = 0;
     while Instant::now() < until {
-        let requestor = rng.choice(requestors).map_or("demo", String::as_str);
+        let passed = 1.0 - (until - Instant::now()).as_secs_f64() / arguments.seconds as f64;
+        let requestor = rng.choice(who_comes(arguments, requestors, passed)).map_or("demo", String::as_str);
         handle.submit(random_job(&mut rng, submitted).requestor(requestor)).await?;
         submitted += 1;
         next += Duration::from_secs_f64(2.0 * rng.f64() / rate);
         tokio::time::sleep_until(next).await;
     }
     Ok(submitted)
+}
+
+/// Who submits when so much of the time has passed.
+fn who_comes<'a>(arguments: &Arguments, requestors: &'a [String], passed: f64) -> &'a [String] {
+    match requestors {
+        [first, others @ ..] if arguments.burst && !others.is_empty() => match passed {
+            ..=0.33 => others,
+            ..=0.67 => std::slice::from_ref(first),
+            _ => requestors,
+        },
+        _ => requestors,
+    }
 }
 
 fn random_job(rng: &mut Rng, number: u64) -> JobSpec {
