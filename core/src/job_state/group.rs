@@ -48,6 +48,11 @@ pub enum GroupStatus {
 }
 
 impl Group {
+    /// Why it is being withdrawn, if it is.
+    pub fn withdrawal(&self) -> Option<StopCause> {
+        self.withdrawal
+    }
+
     pub(super) fn new(spec: &GroupSpec) -> Group {
         let mut roles: Vec<Role> = spec.roles.iter().map(Role::new).collect();
         if spec.is_elastic() {

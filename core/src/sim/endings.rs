@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{GroupId, JobId, TaskId};
+use crate::job_state::Group;
 use crate::machine::{Broken, promise};
 use crate::messages::{HostMessage, JobEvent};
-use crate::outcome::{Outcome, TaskState};
+use crate::outcome::{Outcome, StopCause, TaskState};
 
 use super::world::World;
 
@@ -14,6 +15,8 @@ use super::world::World;
 #[derive(Debug, Default)]
 pub(super) struct Endings {
     aborted: BTreeSet<JobId>,
+    /// Groups that were being cancelled before their job was aborted: the first of the two says which.
+    cancelled_before: BTreeSet<GroupId>,
     /// Groups that can never fit and were ended for that.
     unable: BTreeSet<GroupId>,
     final_states: BTreeMap<TaskId, TaskState>,
@@ -23,7 +26,7 @@ impl Endings {
     pub(super) fn watch(&mut self, messages: &[HostMessage], world: &World) -> Result<(), Broken> {
         for message in messages {
             match message {
-                HostMessage::Aborted { job, .. } => drop(self.aborted.insert(*job)),
+                HostMessage::Aborted { job, .. } => self.note_abort(*job, world),
                 HostMessage::Unsatisfiable { group, .. } => drop(self.unable.insert(*group)),
                 HostMessage::Job(JobEvent::Ended { attempt, outcome, state, .. }) => {
                     let (task, aborted) = (attempt.task, self.aborted.contains(&attempt.task.job()));
@@ -48,6 +51,16 @@ impl Endings {
         Ok(())
     }
 
+    fn note_abort(&mut self, id: JobId, world: &World) {
+        if !self.aborted.insert(id) {
+            return;
+        }
+        let groups = world.jobs.job(id).map_or(&[][..], |job| &job.groups);
+        let cancelled = |group: &Group| group.withdrawal().is_some_and(|cause| cause != StopCause::Abort);
+        let before = groups.iter().enumerate().filter(|(_, group)| cancelled(group));
+        self.cancelled_before.extend(before.map(|(index, _)| GroupId::new(id, index as u16)));
+    }
+
     /// Every task is in the state that was told of it, and the job in the worst of them.
     fn finished(&self, id: JobId, state: TaskState, world: &World) -> Result<(), Broken> {
         let job = world.jobs.job(id).map_err(|_| Broken::new(4, "a job is gone at its end"))?;
@@ -63,7 +76,7 @@ impl Endings {
                     let told = self.final_states.get(&task).copied();
                     promise!(4, told.is_none_or(|told| told == state), "{task} is {state:?}, not {told:?}");
                     let cancelled = told.is_none() && state == TaskState::Cancelled;
-                    let aborted = self.aborted.contains(&id.job());
+                    let aborted = self.aborted.contains(&id.job()) && !self.cancelled_before.contains(&id);
                     promise!(9, !(cancelled && aborted), "{task} was aborted, not cancelled");
                     promise!(9, !(cancelled && is_unable), "{task} could never fit, it was not cancelled");
                     present.insert(state);
