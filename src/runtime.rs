@@ -59,6 +59,13 @@ impl Runtime {
         first.then(|| self.engine.port().assignments())
     }
 
+    /// Lets the agent of a node panic, for tests of what becomes of its work; false if there is no such node.
+    #[cfg(feature = "test-util")]
+    pub fn crash_agent(&self, node: &str) -> bool {
+        let id = self.engine.port().board().node_id(node);
+        id.map(|id| self.engine.crash_agent(id)).is_ok()
+    }
+
     /// The whole state at one consistent moment, to be given to [`Builder::restore`]. The runtime
     /// goes on afterwards.
     pub async fn snapshot(&self) -> Result<Vec<u8>, SnapshotError> {

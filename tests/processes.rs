@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use plimsoll::core::id::GroupId;
+use plimsoll::core::messages::JobEvent;
 use plimsoll::core::outcome::{FailureCause, Outcome, Phase};
 use plimsoll::core::time::Span;
 use plimsoll::{
-    CommandSpec, Config, GroupSpec, Handle, JobId, JobSpec, NodeSpec, OutputTo, ProcessExecutor, RoleSpec,
-    Runtime, TaskId,
+    CommandSpec, Config, Event, GroupSpec, Handle, JobId, JobSpec, NodeSpec, OutputTo, ProcessExecutor,
+    RoleSpec, Runtime, TaskId,
 };
 
 use outcomes::{ends_of, outcomes};
@@ -270,6 +271,49 @@ fn processes_of_a_removed_node_end_and_their_tasks_run_elsewhere() {
         assert_eq!(handle.wait(id).await.expect("it ends").completed, 2);
         gone(&first).await;
         runtime.shutdown(DEADLINE).await;
+    });
+}
+
+/// Goal: an agent that panics while processes run begins anew: their groups are ended before their tasks run
+/// again, once each, and the other node notices nothing. Method: processes that hold a lock of their task as
+/// long as they live, so that a second one beside the first would fail.
+#[test]
+fn an_agent_that_crashes_leaves_no_process_and_runs_nothing_twice() {
+    let scratch = Scratch::new("crash");
+    run(async {
+        let (runtime, handle) = cluster("[faulty]\nbroken_after = 0", 2, ProcessExecutor::new()).await;
+        let mut events = handle.events().expect("the runtime runs");
+        let script = format!(
+            "mkdir {1}-$PLIMSOLL_TASK-$PLIMSOLL_ATTEMPT || exit 9; sleep 100 & echo $! >>{0}; echo $$ >>{0}; \
+             if test -e {1}-go; then kill $!; exit 0; fi; wait",
+            scratch.path("pids"),
+            scratch.path("ran"),
+        );
+        let id = handle.submit(job(4, shell(&script))).await.expect("accepted");
+        let pids = scratch.numbers("pids", 8).await;
+        fs::write(scratch.path("ran-go"), "").expect("a file");
+        assert!(runtime.crash_agent("a") && !runtime.crash_agent("c"));
+        let mut lost = 0;
+        while lost < 2 {
+            for event in events.next().await.expect("the runtime runs").events.iter() {
+                let Event::Job(JobEvent::Ended { outcome, .. }) = event else { continue };
+                assert_eq!(*outcome, Outcome::Lost, "only what ran on the node is lost");
+                lost += 1;
+                // Its group was ended before anybody heard of it.
+                let alive = pids.iter().filter(|process| is_alive(**process)).count();
+                assert!(alive <= 4, "{alive} of the first processes are still there");
+            }
+        }
+        while handle.job(id).expect("it is kept").completed < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let status = handle.job(id).expect("it is kept");
+        assert_eq!((status.live, status.failed), (2, 0), "the others run on");
+        handle.cancel(id).await.expect("it is known");
+        assert_eq!(handle.wait(id).await.expect("it ends").cancelled, 2);
+        gone(&pids).await;
+        runtime.shutdown(DEADLINE).await;
+        assert!(!children().iter().any(|process| pids.contains(process)));
     });
 }
 

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
-use actix::{Actor, AsyncContext, Context, Handler, Message, MessageResult};
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, MessageResult, WrapFuture};
 use plimsoll_core::id::{Attempt, NodeId};
 use plimsoll_core::machine::Machine;
 use plimsoll_core::messages::{AgentMessage, ExecutorMessage, Outbox, RunnerMessage};
@@ -13,6 +14,7 @@ use plimsoll_core::node_agent::NodeAgent;
 use plimsoll_core::outcome::{Exit, FailureCause, Phase};
 use plimsoll_core::task_runner::TaskRunner;
 use plimsoll_core::turn_log::TurnRecord;
+use tokio::task::AbortHandle;
 
 use crate::board::{Board, TaskFailure};
 use crate::clock::Clock;
@@ -88,7 +90,7 @@ pub(crate) struct AgentShard {
     pub(crate) clock: Clock,
     pub(crate) recorder: Option<Arc<Recorder>>,
     /// Agents whose next step panics, to see what becomes of it.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "sabotage"))]
     pub(crate) sabotaged: std::collections::BTreeSet<NodeId>,
 }
 
@@ -114,15 +116,15 @@ impl AgentShard {
             let mut out = Outbox::default();
             let machine = &mut seat.machine;
             let batch = std::mem::take(&mut messages);
-            #[cfg(test)]
+            #[cfg(any(test, feature = "sabotage"))]
             let sabotaged = self.sabotaged.remove(&node);
             let step = || {
-                #[cfg(test)]
+                #[cfg(any(test, feature = "sabotage"))]
                 assert!(!sabotaged, "as it was told to");
                 machine.receive(now, batch, &mut out);
             };
             if catch_unwind(AssertUnwindSafe(step)).is_err() {
-                return self.restart(node, reports);
+                return self.restart(node, reports, context);
             }
             if let (Some(recorder), Some(batch)) = (&self.recorder, copy) {
                 recorder.record(&TurnRecord::Agent(node, now, batch, out.clone()));
@@ -172,10 +174,11 @@ impl AgentShard {
         }
     }
 
-    /// The agent begins anew; its executions end with the one that panicked.
-    fn restart(&mut self, node: NodeId, reports: &mut Vec<RunnerMessage>) {
+    /// The agent begins anew; its executions end with the one that panicked. That it is there again is said
+    /// only when nothing of them is left: what ran may be started anew as soon as that is heard.
+    fn restart(&mut self, node: NodeId, reports: &mut Vec<RunnerMessage>, context: &mut Context<Self>) {
         tracing::error!(%node, "an agent panicked and begins anew");
-        self.work.abandon(node);
+        let ending = self.work.abandon(node);
         self.preparations.abandon(node);
         let Some(seat) = self.agents.get_mut(&node) else { return };
         let mut out = Outbox::default();
@@ -183,7 +186,16 @@ impl AgentShard {
         if let Some(recorder) = &self.recorder {
             recorder.record(&TurnRecord::AgentRestarted(node, out.clone()));
         }
-        reports.append(&mut out.runner);
+        if ending.iter().all(AbortHandle::is_finished) {
+            return reports.append(&mut out.runner);
+        }
+        let over = async move {
+            while !ending.iter().all(AbortHandle::is_finished) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let over = over.into_actor(self).map(move |(), shard, _| shard.report(out.runner));
+        context.spawn(over);
     }
 
     pub(crate) fn name_of(&self, node: NodeId) -> Option<Arc<str>> {
@@ -219,7 +231,7 @@ impl Handler<AgentBatch> for AgentShard {
 impl Handler<AgentChange> for AgentShard {
     type Result = ();
 
-    fn handle(&mut self, change: AgentChange, _: &mut Context<Self>) {
+    fn handle(&mut self, change: AgentChange, context: &mut Context<Self>) {
         match change {
             AgentChange::Begin { node, name, session } => {
                 if let Some(recorder) = &self.recorder {
@@ -230,7 +242,7 @@ impl Handler<AgentChange> for AgentShard {
             AgentChange::BeginAnew { node, name, last_session } => {
                 self.agents.insert(node, Seat { machine: NodeAgent::new(node, last_session), name });
                 let mut reports = Vec::new();
-                self.restart(node, &mut reports);
+                self.restart(node, &mut reports, context);
                 self.report(reports);
             }
             AgentChange::End { node } => {
@@ -277,12 +289,12 @@ impl Handler<Ping> for AgentShard {
 }
 
 /// The next step of this node's agent is to panic.
-#[cfg(test)]
+#[cfg(any(test, feature = "sabotage"))]
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct SabotageAgent(pub(crate) NodeId);
 
-#[cfg(test)]
+#[cfg(any(test, feature = "sabotage"))]
 impl Handler<SabotageAgent> for AgentShard {
     type Result = ();
 

@@ -92,6 +92,18 @@ impl Engine {
         }
     }
 
+    /// Lets the agent of this node panic at once, to see what becomes of it.
+    #[cfg(feature = "sabotage")]
+    pub fn crash_agent(&self, node: plimsoll_core::id::NodeId) {
+        let shards = &self.threads.as_ref().expect("it runs").shards;
+        let shard = &shards[node.index() % shards.len()];
+        shard.do_send(crate::agents::SabotageAgent(node));
+        // The next thing it hears says nothing.
+        let nothing =
+            plimsoll_core::messages::AgentMessage::Wanted { session: u64::MAX, attempts: Vec::new() };
+        shard.do_send(crate::agents::AgentBatch(vec![(node, nothing)]));
+    }
+
     #[cfg(test)]
     pub(crate) fn shards(&self) -> &[actix::Addr<crate::agents::AgentShard>] {
         &self.threads.as_ref().expect("it runs").shards

@@ -145,15 +145,18 @@ impl Executions {
         }
     }
 
-    /// Ends everything on a node without waiting for it.
-    pub(crate) fn abandon(&mut self, node: NodeId) {
+    /// Ends everything on a node without waiting for it; the answer tells when that is over.
+    pub(crate) fn abandon(&mut self, node: NodeId) -> Vec<AbortHandle> {
+        let mut ending = Vec::new();
         self.running.retain(|(on, _), execution| {
             if *on == node {
                 execution.stop.raise();
                 execution.abort.abort();
+                ending.push(execution.abort.clone());
             }
             *on != node
         });
+        ending
     }
 
     pub(crate) fn is_current(&self, node: NodeId, attempt: Attempt, serial: u64) -> bool {

@@ -183,7 +183,7 @@ fn shards_of(
         board: Arc::clone(board),
         clock: common.clock,
         recorder: common.recorder.clone(),
-        #[cfg(test)]
+        #[cfg(any(test, feature = "sabotage"))]
         sabotaged: Default::default(),
     };
     (0..options.agent_shards.max(1)).map(shard).collect()

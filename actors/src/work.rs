@@ -6,6 +6,7 @@ use actix::Addr;
 use plimsoll_core::id::{Attempt, NodeId};
 use plimsoll_core::outcome::{Exit, Phase};
 use plimsoll_core::spec::JobSpec;
+use tokio::task::AbortHandle;
 
 use crate::agents::AgentShard;
 use crate::assignments::{AssignmentQueue, Order};
@@ -70,11 +71,14 @@ impl Work {
         }
     }
 
-    /// Ends everything on a node without waiting for it.
-    pub(crate) fn abandon(&mut self, node: NodeId) {
+    /// Ends everything on a node without waiting for it; the answer tells when that is over.
+    pub(crate) fn abandon(&mut self, node: NodeId) -> Vec<AbortHandle> {
         match self {
             Work::Run(executions) => executions.abandon(node),
-            Work::Assign(queue) => queue.abandon(node),
+            Work::Assign(queue) => {
+                queue.abandon(node);
+                Vec::new()
+            }
         }
     }
 

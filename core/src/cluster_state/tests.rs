@@ -1,6 +1,7 @@
 //! The ledger's own rules, one message at a time.
 
 mod broken;
+mod usage;
 
 use super::*;
 use crate::id::{Attempt, JobId, Slot, TaskId};

@@ -12,6 +12,8 @@ mod faults;
 mod gate;
 mod history;
 mod links;
+#[cfg(test)]
+mod mending;
 mod nearness;
 mod oracle;
 mod people;
