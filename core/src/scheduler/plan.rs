@@ -135,6 +135,23 @@ impl Turn {
     }
 }
 
+/// Steps of a turn since something was placed last. An index that says there is room where there is none
+/// would be asked again for ever; this way it is found out.
+#[derive(Default)]
+struct Idle {
+    left: u32,
+    steps: usize,
+}
+
+impl Idle {
+    fn step(&mut self, left: u32, shapes: usize) {
+        self.steps = if left == self.left { self.steps + 1 } else { 0 };
+        self.left = left;
+        // A shape is opened once, and parked once.
+        assert!(self.steps <= 2 * shapes + 1, "a turn serves what it cannot place");
+    }
+}
+
 impl Scheduler {
     /// Serves, in order, the shapes that are open (anywhere there is room) and the indexed shapes to
     /// which a touched node matters (on that node), until nothing more fits. Each step places
@@ -156,7 +173,9 @@ impl Scheduler {
         }
         self.rounds += 1;
         let mut round = Round::new(self.rounds, turn.now, std::mem::take(&mut turn.touched));
+        let mut idle = Idle::default();
         let starved = loop {
+            idle.step(turn.left(), self.shapes.len());
             if turn.left() == 0 {
                 // What is left comes with the next turn, after everybody else had theirs.
                 self.unserved = round.into_nodes(&self.nodes);
