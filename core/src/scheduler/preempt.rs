@@ -238,8 +238,8 @@ impl Scheduler {
         let evidence = self.witnessed.then(|| self.evidence(group, &places, &slots));
         self.note_promised(&beneficiary, &places, pass);
         let after = cause.measure(self, wish, pass);
-        let allowed = lowers(before, after) && self.may_stop(tasks.len() as u64, pass);
-        if !allowed && !mutation::active(Mutation::StopForNothing) {
+        let helps = lowers(before, after) || mutation::active(Mutation::StopForNothing);
+        if !helps || !self.may_stop(tasks.len() as u64, pass) {
             self.note_not_promised(&beneficiary, &places, pass);
             for task in &tasks {
                 self.charge(pass.now, self.leaf_of(task.job()), *task, 1);

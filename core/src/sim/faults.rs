@@ -62,7 +62,7 @@ impl Fault {
             15..=16 => Fault::Join(rng.choice(world.cut.iter().copied().collect::<Vec<_>>())?),
             17..=18 => Fault::CrashAgent(pick_node(rng)?),
             19..=20 => Fault::RepeatReport,
-            21 => Fault::Cancel(JobId(rng.u64(1..=20))),
+            21 => Fault::Cancel(whom_to_cancel(rng, world)),
             30..=31 => Fault::Control(Control::choose(rng, world)?),
             22 => Fault::Abort(JobId(rng.u64(1..=20))),
             23..=24 => {
@@ -78,6 +78,13 @@ impl Fault {
             _ => Fault::ChangeSettings,
         })
     }
+}
+
+/// Anybody, or somebody for whom others have just gone.
+fn whom_to_cancel(rng: &mut Rng, world: &World) -> JobId {
+    let kept_for: Vec<JobId> = world.scheduler.earmarks().iter().map(|(_, group, ..)| group.job()).collect();
+    let anybody = JobId(rng.u64(1..=20));
+    rng.choice(kept_for).filter(|_| rng.u8(0..4) > 0).unwrap_or(anybody)
 }
 
 /// The hand that disturbs: it numbers what it makes and remembers reports to repeat them.

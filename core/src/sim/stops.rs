@@ -135,6 +135,22 @@ fn check_ended(
 }
 
 impl World {
+    /// What is kept is kept for somebody who still waits, and not beyond its time.
+    pub(super) fn check_what_is_kept(&self) -> Result<(), Broken> {
+        let mut kept: BTreeMap<GroupId, u64> = BTreeMap::new();
+        for (number, group, _, until) in self.scheduler.earmarks() {
+            let is_over = until.is_some_and(|until| until <= self.now);
+            promise!(8, !is_over, "earmark {number} of {group} is kept beyond its time");
+            *kept.entry(group).or_default() += 1;
+        }
+        for (group, earmarks) in kept {
+            let job = self.jobs.job(group.job()).ok();
+            let waiting = job.map_or(0, |job| job.groups[group.index()].waiting());
+            promise!(8, earmarks <= waiting, "{waiting} of {group} wait and {earmarks} earmarks are kept");
+        }
+        Ok(())
+    }
+
     /// Without all who go there is room for the beneficiary, and without any one fewer there is none.
     pub(super) fn check_evidence(&self) -> Result<(), Broken> {
         for record in self.scheduler.stop_records() {
