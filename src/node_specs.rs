@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plimsoll_core::settings::Settings;
 use plimsoll_core::spec::{self, Access, Availability, Condition, Invalid, NodePath, Problem};
 
-use crate::specs::{Amount, resources};
+use crate::specs::{Amount, offered};
 
 /// A node to be added.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -73,6 +73,18 @@ impl NodeSpec {
         self
     }
 
+    /// Names units of a kind, each of which is given to one task only, which is told the name.
+    #[must_use]
+    pub fn units<N: Into<String>>(
+        mut self,
+        kind: impl Into<String>,
+        names: impl IntoIterator<Item = N>,
+    ) -> NodeSpec {
+        let names = names.into_iter().map(Into::into).collect();
+        self.capacity.insert(kind.into(), Amount::Units(names));
+        self
+    }
+
     /// Adds a label.
     #[must_use]
     pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> NodeSpec {
@@ -95,8 +107,9 @@ impl NodeSpec {
     }
 
     pub(crate) fn validated(&self, settings: &Settings) -> Result<spec::NodeSpec, Invalid> {
-        let capacity = resources("capacity", &self.capacity, settings)?;
+        let (capacity, units) = offered("capacity", &self.capacity, settings)?;
         let mut node = spec::NodeSpec::new(self.name.clone(), capacity);
+        node.units = units;
         let facts = &mut node.facts;
         if let Some(pool) = &self.pool {
             facts.pool.clone_from(pool);
@@ -116,9 +129,12 @@ impl NodeSpec {
 
 impl NodePatch {
     pub(crate) fn validated(&self, settings: &Settings) -> Result<spec::NodePatch, Invalid> {
-        let capacity = self.capacity.as_ref().map(|amounts| resources("capacity", amounts, settings));
+        let capacity = self.capacity.as_ref().map(|amounts| offered("capacity", amounts, settings));
+        let (capacity, units) =
+            capacity.transpose()?.map_or_else(Default::default, |(all, units)| (Some(all), units));
         let patch = spec::NodePatch {
-            capacity: capacity.transpose()?,
+            capacity,
+            units,
             labels: self.labels.clone(),
             path: node_path(self.path.as_deref())?,
             access: self.access.clone().map(|access| access.map(Arc::new)),

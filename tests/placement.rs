@@ -9,6 +9,7 @@
 //!   itself, and how many it rules out `first`, both without those that rule out none; and what the
 //!   sentence must contain.
 //!
+//! - `units`: for a job, the names of the units that its tasks were given, attempt by attempt;
 //! - `failed`: for a job, what the sentence must contain with which a group of it was given up.
 //!
 //! A job that waits or fails without being expected to is a difference too.
@@ -84,6 +85,12 @@ fn placed(job: &str, report: &Value) -> Value {
         }
     }
     json!(counts)
+}
+
+/// The names of the units that each attempt of the job was given, in the order of the decisions.
+fn units(job: &str, report: &Value) -> Value {
+    let own = list(&report["decisions"]).iter().filter(|one| one["kind"] == "assign" && one["job"] == job);
+    json!(own.map(|one| one["units"].clone()).collect::<Vec<_>>())
 }
 
 /// How many tasks of the service each node has in the end, most first. Tasks that end by themselves are not
@@ -177,7 +184,7 @@ fn differences(scenario: &Value, expect: &Value) -> Vec<String> {
     for (what, expected) in entries(expect) {
         for (name, expected) in entries(expected) {
             match what.as_str() {
-                "placed" | "waiting" | "failed" if !known(name) => {
+                "placed" | "waiting" | "failed" | "units" if !known(name) => {
                     differences.push(format!("{what} {name}: there is no such job"));
                 }
                 "placed" => {
@@ -186,6 +193,10 @@ fn differences(scenario: &Value, expect: &Value) -> Vec<String> {
                         expected,
                         &placed(name, &report),
                     ));
+                }
+                "units" => {
+                    let place = format!("units {name}");
+                    differences.extend(difference(&place, expected, &units(name, &report)));
                 }
                 "spread" => differences.extend(match spread(name, scenario, &report) {
                     Ok(found) => difference(&format!("spread {name}"), expected, &found),

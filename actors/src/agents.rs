@@ -143,11 +143,11 @@ impl AgentShard {
         context: &mut Context<Self>,
     ) -> Vec<AgentMessage> {
         match order {
-            ExecutorMessage::Run(attempt) => {
+            ExecutorMessage::Run(attempt, units) => {
                 let name = &self.agents[&node].name;
                 let spec = self.board.spec(attempt.task.job());
                 let (work, address) = (&mut self.work, context.address());
-                let start = AssertUnwindSafe(|| work.start(node, attempt, spec, name, &address));
+                let start = AssertUnwindSafe(|| work.start(node, attempt, spec, name, units, &address));
                 // Whatever the executor does, it costs its own task only.
                 let failed = || Started::Over(Exit::Failed(FailureCause::Panic), None);
                 match catch_unwind(start).unwrap_or_else(|_| failed()) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use plimsoll_core::id::{Attempt, NodeId};
-use plimsoll_core::spec::JobSpec;
+use plimsoll_core::spec::{JobSpec, UnitNames};
 use thiserror::Error;
 use tokio::sync::Notify;
 
@@ -19,6 +19,9 @@ pub struct Assignment {
     pub job: Arc<JobSpec>,
     /// The name of the node.
     pub node: Arc<str>,
+    /// The units of the node that are for this attempt alone, by kind, where they have names. Said with the
+    /// start.
+    pub units: Option<Arc<UnitNames>>,
     pub(crate) node_id: NodeId,
 }
 
@@ -71,6 +74,7 @@ impl AssignmentQueue {
         job: Arc<JobSpec>,
         node: Arc<str>,
         node_id: NodeId,
+        units: Option<Arc<UnitNames>>,
     ) {
         let mut state = self.state();
         state.last_sequence += 1;
@@ -78,7 +82,7 @@ impl AssignmentQueue {
         if order == Order::Stop {
             state.stops.insert(attempt, sequence);
         }
-        state.items.push_back(Assignment { sequence, order, attempt, job, node, node_id });
+        state.items.push_back(Assignment { sequence, order, attempt, job, node, units, node_id });
         drop(state);
         self.news.notify_one();
     }
@@ -234,7 +238,7 @@ mod tests {
     fn queue(starts: u32) -> Arc<AssignmentQueue> {
         let queue = Arc::new(AssignmentQueue::default());
         for index in 0..starts {
-            queue.push(Order::Start, attempt(index), Arc::default(), "n".into(), NodeId(0));
+            queue.push(Order::Start, attempt(index), Arc::default(), "n".into(), NodeId(0), None);
         }
         queue
     }
@@ -259,7 +263,7 @@ mod tests {
         let queue = queue(3);
         let mut reader = Assignments::new(Arc::clone(&queue));
         assert_eq!(reader.try_next().flatten().map(|items| items.len()), Some(3));
-        queue.push(Order::Stop, attempt(1), Arc::default(), "n".into(), NodeId(0));
+        queue.push(Order::Stop, attempt(1), Arc::default(), "n".into(), NodeId(0), None);
         queue.forget_begun(&[(NodeId(0), attempt(0)), (NodeId(0), attempt(1))]);
         reader.rewind(3).expect("it is kept");
         let items = reader.try_next().flatten().expect("one is left");
@@ -286,7 +290,7 @@ mod tests {
         let queue = queue(1);
         let mut reader = Assignments::new(Arc::clone(&queue));
         assert_eq!(reader.try_next().flatten().map(|items| items.len()), Some(1));
-        queue.push(Order::Start, attempt(1), Arc::default(), "n".into(), NodeId(0));
+        queue.push(Order::Start, attempt(1), Arc::default(), "n".into(), NodeId(0), None);
         queue.abandon(NodeId(0));
         let items = reader.try_next().flatten().expect("there is news");
         assert_eq!(items.len(), 1);

@@ -17,7 +17,7 @@ use plimsoll_core::outcome::TaskState;
 use plimsoll_core::roll_up::TaskResult;
 use plimsoll_core::scheduler::Scheduler;
 use plimsoll_core::share_report::{ShareBook, ShareNews, ShareStatus};
-use plimsoll_core::spec::{JobSpec, NodeState};
+use plimsoll_core::spec::{JobSpec, NodeState, UnitNames};
 use plimsoll_core::time::Time;
 use rustc_hash::FxBuildHasher;
 use tokio::sync::oneshot;
@@ -71,6 +71,8 @@ pub struct NodeStatus {
     pub reservation: Option<ReservationStatus>,
     /// Why the node is broken, if that is known.
     pub breakdown: Option<Arc<Breakdown>>,
+    /// Which of its named units are in use, by the attempt that has them.
+    pub units: BTreeMap<Attempt, Arc<UnitNames>>,
 }
 
 /// Who has a node for himself, and how far that is.
@@ -130,7 +132,8 @@ impl JobStatus {
 
 impl NodeStatus {
     fn new(id: NodeId, name: Arc<str>) -> NodeStatus {
-        NodeStatus { id, name, live: 0, state: NodeState::default(), reservation: None, breakdown: None }
+        let (state, units) = (NodeState::default(), BTreeMap::new());
+        NodeStatus { id, name, live: 0, state, reservation: None, breakdown: None, units }
     }
 }
 
@@ -234,7 +237,10 @@ impl Board {
                     job.live -= 1;
                     job.count(state, 1);
                 });
-                self.change_node(node, |node| node.live = node.live.saturating_sub(1));
+                self.change_node(node, |node| {
+                    node.live = node.live.saturating_sub(1);
+                    node.units.remove(&attempt);
+                });
             }
             JobEvent::NotRun { group, state, tasks, .. } => {
                 self.change_job(group.job(), |job| job.count(state, tasks));
@@ -299,6 +305,9 @@ impl Board {
             NodeEvent::Broken { node, breakdown } => {
                 self.change_node(*node, |status| status.breakdown = Some(Arc::clone(breakdown)));
             }
+            NodeEvent::UnitsGiven { node, attempt, units } => {
+                self.change_node(*node, |status| drop(status.units.insert(*attempt, Arc::clone(units))));
+            }
             NodeEvent::State { node, state } => self.change_node(*node, |status| status.state = *state),
             NodeEvent::Reserved { node, who, stage } => {
                 let reservation = ReservationStatus { who: Arc::clone(who), stage: *stage };
@@ -359,6 +368,11 @@ impl Board {
                 NodeStatus { breakdown, state, reservation, ..NodeStatus::new(id, Arc::clone(&name)) };
             self.nodes.insert(id, status);
             self.names.insert(name, id);
+        }
+        for live in cluster.live() {
+            if let Some(units) = cluster.units_of(live) {
+                self.change_node(live.node, |node| drop(node.units.insert(live.attempt, Arc::new(units))));
+            }
         }
         for task in jobs.live() {
             self.change_node(task.node, |node| node.live += 1);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use actix::Addr;
 use plimsoll_core::id::{Attempt, NodeId};
 use plimsoll_core::outcome::{Exit, Phase};
-use plimsoll_core::spec::JobSpec;
+use plimsoll_core::spec::{JobSpec, UnitNames};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
@@ -59,14 +59,15 @@ impl Executions {
         attempt: Attempt,
         job: Arc<JobSpec>,
         name: &Arc<str>,
+        units: Option<Arc<UnitNames>>,
         shard: &Addr<AgentShard>,
     ) -> Started {
         if self.closing {
             return Started::Running(Phase::Waiting);
         }
         let (stop, signal) = StopSignal::new();
-        let task =
-            TaskContext { attempt, job, node: Arc::clone(name), stop: signal, port: self.port.clone() };
+        let (node_name, port) = (Arc::clone(name), self.port.clone());
+        let task = TaskContext { attempt, job, node: node_name, units, stop: signal, port };
         let _context = self.workers.enter();
         let mut work = match catch_unwind(AssertUnwindSafe(|| whole_work(&self.executor, task))) {
             Ok(work) => work,

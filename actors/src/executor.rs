@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use plimsoll_core::id::{Attempt, JobId};
 use plimsoll_core::outcome::FailureCause;
-use plimsoll_core::spec::{GroupSpec, JobSpec, RoleSpec};
+use plimsoll_core::spec::{GroupSpec, JobSpec, RoleSpec, UnitNames};
 use thiserror::Error;
 
 use crate::flag::{Flag, Raiser};
@@ -92,6 +92,8 @@ pub struct TaskContext {
     pub job: Arc<JobSpec>,
     /// The name of the node it runs on.
     pub node: Arc<str>,
+    /// The units of its node that are for this task alone, by kind, where they have names.
+    pub units: Option<Arc<UnitNames>>,
     pub stop: StopSignal,
     pub(crate) port: PortCell,
 }

@@ -215,7 +215,7 @@ fn stop_what_ran(jobs: &JobState, board: &Board, assignments: &AssignmentQueue) 
     for task in jobs.live() {
         let (job, node) = (board.spec(task.attempt.task.job()), board.node_name(task.node));
         if let (Some(job), Some(node)) = (job, node) {
-            assignments.push(Order::Stop, task.attempt, job, node, task.node);
+            assignments.push(Order::Stop, task.attempt, job, node, task.node, None);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actix::Addr;
 use plimsoll_core::id::{Attempt, NodeId};
 use plimsoll_core::outcome::{Exit, Phase};
-use plimsoll_core::spec::JobSpec;
+use plimsoll_core::spec::{JobSpec, UnitNames};
 use tokio::task::AbortHandle;
 
 use crate::agents::AgentShard;
@@ -32,13 +32,14 @@ impl Work {
         attempt: Attempt,
         spec: Option<Arc<JobSpec>>,
         name: &Arc<str>,
+        units: Option<Arc<UnitNames>>,
         shard: &Addr<AgentShard>,
     ) -> Started {
         match (self, spec) {
             (_, None) => Started::Over(Exit::Lost, None),
-            (Work::Run(executions), Some(spec)) => executions.start(node, attempt, spec, name, shard),
+            (Work::Run(executions), Some(spec)) => executions.start(node, attempt, spec, name, units, shard),
             (Work::Assign(queue), Some(spec)) => {
-                queue.push(Order::Start, attempt, spec, Arc::clone(name), node);
+                queue.push(Order::Start, attempt, spec, Arc::clone(name), node, units);
                 Started::Running(Phase::Waiting)
             }
         }
@@ -59,7 +60,7 @@ impl Work {
             }
             Work::Assign(queue) if queue.take_back(attempt) => Some(Exit::Stopped),
             Work::Assign(queue) => {
-                queue.push(Order::Stop, attempt, spec?, Arc::clone(name), node);
+                queue.push(Order::Stop, attempt, spec?, Arc::clone(name), node, None);
                 None
             }
         }

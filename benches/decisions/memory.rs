@@ -95,7 +95,7 @@ impl World {
         }
         let mut reached = Outbox::default();
         for (node, message) in started.executor {
-            let ExecutorMessage::Run(attempt) = message else { unreachable!("nothing is stopped here") };
+            let ExecutorMessage::Run(attempt, _) = message else { unreachable!("nothing is stopped here") };
             self.tell_agent(node, AgentMessage::Reached(attempt, Phase::Running), &mut reached);
         }
         let mut reported = Outbox::default();

@@ -369,6 +369,7 @@ impl fmt::Display for Nearest {
                 Filter::Platform => write!(f, "node {node} if it had the platform"),
                 Filter::Pool => write!(f, "node {node} if it were in the pool"),
                 Filter::Access => write!(f, "node {node} if those who ask might use it"),
+                Filter::Units => write!(f, "node {node} if whole units were asked for"),
                 Filter::Ports => write!(f, "node {node} once its port is free"),
                 Filter::Replicas => write!(f, "node {node} once a replica there has ended"),
                 Filter::Exclusive => write!(f, "node {node} once nobody else is there"),

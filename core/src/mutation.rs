@@ -96,6 +96,10 @@ pub enum Mutation {
     StealEarmark,
     /// The Scheduler keeps what a stop freed although nobody comes for it.
     KeepEarmark,
+    /// ClusterState gives a named unit to somebody although another has it.
+    GiveUnitsTwice,
+    /// ClusterState does not say that a unit in use is gone.
+    KeepRevoked,
     /// The TaskRunner reports a stop as done before the agent has confirmed it.
     ConfirmStopEarly,
 }

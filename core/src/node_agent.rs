@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +11,7 @@ use crate::machine::{Broken, Machine};
 use crate::messages::{AgentMessage, AgentReport, ExecutorMessage, Outbox};
 use crate::mutation::{self, Mutation};
 use crate::outcome::Exit;
+use crate::spec::UnitNames;
 use crate::time::Time;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -45,13 +47,13 @@ impl NodeAgent {
         self.executions.keys().copied()
     }
 
-    fn start(&mut self, session: u64, attempt: Attempt, out: &mut Outbox) {
+    fn start(&mut self, session: u64, attempt: Attempt, units: Option<Arc<UnitNames>>, out: &mut Outbox) {
         if session != self.session && !mutation::active(Mutation::ObeyOldSession) {
             return;
         }
         if let Entry::Vacant(place) = self.executions.entry(attempt) {
             place.insert(false);
-            out.executor.push((self.node, ExecutorMessage::Run(attempt)));
+            out.executor.push((self.node, ExecutorMessage::Run(attempt, units)));
         }
     }
 
@@ -124,7 +126,7 @@ impl Machine for NodeAgent {
     fn receive(&mut self, _now: Time, batch: Vec<AgentMessage>, out: &mut Outbox) {
         for message in batch {
             match message {
-                AgentMessage::Start { session, attempt } => self.start(session, attempt, out),
+                AgentMessage::Start { session, attempt, units } => self.start(session, attempt, units, out),
                 AgentMessage::Stop(attempt) => self.stop(attempt, out),
                 AgentMessage::Sweep { session, sweep } => self.sweep(session, sweep, out),
                 AgentMessage::Wanted { session, attempts } => self.wanted(session, &attempts, out),
@@ -178,8 +180,11 @@ mod tests {
     #[test]
     fn starting_and_stopping_twice_is_doing_it_once() {
         let mut agent = NodeAgent::new(NODE, 0);
-        let start = AgentMessage::Start { session: 0, attempt: attempt(1) };
-        assert_eq!(hear(&mut agent, start.clone()).executor, [(NODE, ExecutorMessage::Run(attempt(1)))]);
+        let start = AgentMessage::Start { session: 0, attempt: attempt(1), units: None };
+        assert_eq!(
+            hear(&mut agent, start.clone()).executor,
+            [(NODE, ExecutorMessage::Run(attempt(1), None))]
+        );
         assert!(hear(&mut agent, start).is_empty());
         let stop = AgentMessage::Stop(attempt(1));
         assert_eq!(hear(&mut agent, stop.clone()).executor, [(NODE, ExecutorMessage::Kill(attempt(1)))]);
@@ -195,13 +200,15 @@ mod tests {
         let mut out = Outbox::default();
         let mut agent = NodeAgent::restarted(&NodeAgent::new(NODE, 0), &mut out);
         assert_eq!(reports(&out), [AgentReport::Hello]);
-        assert!(hear(&mut agent, AgentMessage::Start { session: 0, attempt: attempt(1) }).is_empty());
+        assert!(
+            hear(&mut agent, AgentMessage::Start { session: 0, attempt: attempt(1), units: None }).is_empty()
+        );
     }
 
     #[test]
     fn what_nobody_wants_is_stopped_and_what_is_missing_is_told() {
         let mut agent = NodeAgent::new(NODE, 0);
-        hear(&mut agent, AgentMessage::Start { session: 0, attempt: attempt(1) });
+        hear(&mut agent, AgentMessage::Start { session: 0, attempt: attempt(1), units: None });
         let wanted = |session, number| AgentMessage::Wanted { session, attempts: vec![attempt(number)] };
         assert!(hear(&mut agent, wanted(0, 1)).is_empty(), "all is well");
         assert!(hear(&mut agent, wanted(1, 2)).is_empty(), "it was meant for another session");
@@ -216,7 +223,7 @@ mod tests {
     #[test]
     fn a_sweep_is_confirmed_when_the_last_execution_has_ended() {
         let mut agent = NodeAgent::new(NODE, 0);
-        hear(&mut agent, AgentMessage::Start { session: 0, attempt: attempt(1) });
+        hear(&mut agent, AgentMessage::Start { session: 0, attempt: attempt(1), units: None });
         let out = hear(&mut agent, AgentMessage::Sweep { session: 0, sweep: 9 });
         assert!(reports(&out).is_empty());
         let out = hear(&mut agent, AgentMessage::Exited(attempt(1), Exit::Completed));

@@ -65,7 +65,13 @@ fn print(report: &PlanReport, output: &mut Output) -> io::Result<()> {
             _ => "assign",
         };
         let task = format!("{}/{}/{}", one.group, one.role, one.task);
-        vec![format!("{:.3}", one.at), kind.into(), one.job.clone(), task, one.node.clone(), one.why.clone()]
+        let names = one.units.iter().flatten().flat_map(|(_, names)| names.iter().map(|name| &**name));
+        let names: Vec<&str> = names.collect();
+        let node = match names.is_empty() {
+            true => one.node.clone(),
+            false => format!("{} ({})", one.node, names.join(", ")),
+        };
+        vec![format!("{:.3}", one.at), kind.into(), one.job.clone(), task, node, one.why.clone()]
     });
     output.table(&["at", "what", "job", "task", "node", "why"], rows)?;
     if report.decisions.len() > DECISIONS_SHOWN_MAX {

@@ -128,7 +128,10 @@ fn verdict(ended: std::io::Result<Ended>) -> Result<(), TaskError> {
 
 /// What a process may know of its task, by the names that stand for it in paths.
 fn surroundings(task: &TaskContext) -> BTreeMap<&'static str, String> {
+    let units = task.units.iter().flat_map(|units| units.iter());
+    let units = units.map(|(kind, names)| format!("{kind}={}", names.join(",")));
     BTreeMap::from([
+        ("units", units.collect::<Vec<_>>().join(";")),
         ("job", task.job_id().0.to_string()),
         ("job_name", task.job.name.clone()),
         ("group", task.group().name.clone()),

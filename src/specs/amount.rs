@@ -7,7 +7,7 @@ use std::time::Duration;
 use plimsoll_core::quantity::QuantityError;
 use plimsoll_core::resources::Resources;
 use plimsoll_core::settings::Settings;
-use plimsoll_core::spec::{Invalid, Problem};
+use plimsoll_core::spec::{Invalid, Problem, Units};
 use plimsoll_core::time::Span;
 
 /// An amount of a resource: `2`, `0.5`, `"500m"` or `"4Gi"`.
@@ -19,6 +19,8 @@ pub enum Amount {
     Number(f64),
     /// A text, with or without a suffix.
     Text(String),
+    /// So many units of a node, each under its own name. Only nodes offer those; tasks ask for a number.
+    Units(Vec<String>),
 }
 
 macro_rules! amount_from {
@@ -61,6 +63,25 @@ pub(super) fn span(field: impl Display + Copy, duration: Duration) -> Result<Spa
     Span::from_seconds(duration.as_secs_f64()).ok_or_else(too_long)
 }
 
+/// What a node offers, with the names of its units where they have some.
+pub(crate) fn offered(
+    field: &str,
+    amounts: &BTreeMap<String, Amount>,
+    settings: &Settings,
+) -> Result<(Resources, Units), Invalid> {
+    let is_counted = |(_, amount): &(&String, &Amount)| !matches!(amount, Amount::Units(_));
+    let counted = amounts.iter().filter(is_counted).map(|(name, amount)| (name.clone(), amount.clone()));
+    let mut capacity = resources(field, &counted.collect(), settings)?;
+    let mut units = Units::default();
+    for (name, amount) in amounts {
+        let Amount::Units(names) = amount else { continue };
+        let unknown = || Invalid::new(field, name, Problem::UnknownKind);
+        let kind = settings.kinds.id(name).ok_or_else(unknown)?;
+        units.offer(kind, names.iter().map(|name| name.as_str().into()).collect(), &mut capacity);
+    }
+    Ok((capacity, units))
+}
+
 pub(crate) fn resources(
     field: impl Display + Copy,
     amounts: &BTreeMap<String, Amount>,
@@ -76,6 +97,7 @@ pub(crate) fn resources(
             Amount::Whole(number) => (unit.from_whole(*number), number.to_string()),
             Amount::Number(number) => (unit.from_number(*number), number.to_string()),
             Amount::Text(text) => (unit.parse(text), text.clone()),
+            Amount::Units(names) => (Err(QuantityError::Malformed), format!("{} names", names.len())),
         };
         let wrong = |error: QuantityError| Problem::NoAmount { why: error.to_string() };
         let base = base.map_err(|error| Invalid::new(format!("{field}.{name}"), shown, wrong(error)))?;

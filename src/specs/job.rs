@@ -182,6 +182,7 @@ impl JobSpec {
             groups: groups.collect::<Result<_, _>>()?,
         };
         job.confine(&self.pools);
+        job.note_parts(&settings.kinds);
         job.validate(settings)?;
         Ok(Arc::new(job))
     }

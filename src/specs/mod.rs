@@ -6,7 +6,7 @@ mod job;
 mod role;
 
 pub use amount::Amount;
-pub(crate) use amount::resources;
+pub(crate) use amount::offered;
 pub use group::GroupSpec;
 pub use job::JobSpec;
 pub use role::RoleSpec;

@@ -1,7 +1,8 @@
 //! The ledger's promises: it is the sum of the live attempts, and never above capacity unless a
 //! node shows a deficit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::id::{GroupId, TaskId};
 use crate::machine::{Broken, promise};
@@ -17,6 +18,7 @@ impl ClusterState {
         let mut on_nodes = 0;
         for (id, node) in self.nodes() {
             let (mut used, mut phases) = (Resources::new(), [0; Phase::COUNT]);
+            let mut held = BTreeSet::new();
             for slot in self.on_node.iter(node.attempts) {
                 let live = self.live.get(slot as usize).and_then(Option::as_ref);
                 promise!(1, live.is_some_and(|live| live.node == id), "slot {slot} is not live on {id}");
@@ -24,8 +26,14 @@ impl ClusterState {
                 used += &live.shape.request;
                 phases[live.phase as usize] += 1;
                 on_nodes += 1;
+                for (kind, name) in live.units.iter().flat_map(|units| units.each()) {
+                    let is_new = held.insert((kind, Arc::clone(name)));
+                    promise!(1, is_new, "two attempts on {id} hold the unit {name}");
+                }
             }
             promise!(1, used == node.used, "{id} holds {used:?} but its ledger says {:?}", node.used);
+            let noted = node.units.as_ref().map(|units| units.held.clone()).unwrap_or_default();
+            promise!(1, held == noted, "{id} does not know which of its units are held");
             let reserved = node.reservation.is_some();
             promise!(3, !reserved || node.tasks() == 0, "{id} is reserved but work runs there");
             promise!(1, phases == node.phases, "{id} counts its phases wrongly");

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::messages::{Launch, Outbox, Placement, Plan, PlanPart, SchedulerMessage, Started};
+use crate::messages::{Launch, NodeEvent, Outbox, Placement, Plan, PlanPart, SchedulerMessage, Started};
 use crate::mutation::{self, Mutation};
 use crate::spec::ShapeSpec;
 
@@ -36,7 +36,7 @@ impl ClusterState {
     fn commit_one(&mut self, placement: Placement, part: &PlanPart, out: &mut Outbox) {
         if self.can_hold(placement, &part.shape, part.adopted) {
             self.book(placement.attempt, placement.node, Arc::clone(&part.shape));
-            announce_booked(placement, part, out);
+            self.announce_booked(placement, part, out);
         } else if !mutation::active(Mutation::SwallowConflict) {
             out.conflict(placement.attempt);
         }
@@ -55,7 +55,7 @@ impl ClusterState {
         }
         if booked == placements().count() {
             for (part, placement) in placements() {
-                announce_booked(placement, part, out);
+                self.announce_booked(placement, part, out);
             }
             return;
         }
@@ -75,10 +75,15 @@ impl ClusterState {
         }
         node.version == placement.version && (adopted || node.admits(shape)) && node.has_room_for(shape)
     }
-}
 
-fn announce_booked(placement: Placement, part: &PlanPart, out: &mut Outbox) {
-    let Placement { attempt, node, .. } = placement;
-    out.committed(Started { attempt, node });
-    out.launch(Launch { attempt, node, timeout: part.timeout });
+    fn announce_booked(&self, placement: Placement, part: &PlanPart, out: &mut Outbox) {
+        let Placement { attempt, node, .. } = placement;
+        let given = self.live_attempt(attempt).and_then(|live| live.units.as_ref());
+        let units = given.map(|units| Arc::new(units.by_kind(&self.settings.kinds)));
+        if let Some(units) = &units {
+            out.node_event(NodeEvent::UnitsGiven { node, attempt, units: Arc::clone(units) });
+        }
+        out.committed(Started { attempt, node });
+        out.launch(Launch { attempt, node, timeout: part.timeout, units });
+    }
 }

@@ -8,7 +8,7 @@ use crate::id::{Attempt, NodeId, Slot, Ticket};
 use crate::messages::{EndReport, JobMessage, Outbox, Refusal, Released, StopOrder, Withdrawal};
 use crate::mutation::{self, Mutation};
 use crate::outcome::{Outcome, Phase, StopCause};
-use crate::spec::ShapeSpec;
+use crate::spec::{ShapeSpec, Units};
 use crate::time::Time;
 
 use super::ClusterState;
@@ -25,6 +25,8 @@ pub struct LiveAttempt {
     /// Its group is being withdrawn and waits for its end.
     pub(super) withdrawn: bool,
     pub shape: Arc<ShapeSpec>,
+    /// The units it was given, where they have names.
+    pub units: Option<Arc<Units>>,
 }
 
 impl ClusterState {
@@ -48,13 +50,14 @@ impl ClusterState {
         if mutation::active(Mutation::ChargeTwice) {
             node.used += &shape.request;
         }
+        let units = node.give_units(&shape);
         node.company.join(&shape);
         node.phases[Phase::Scheduled as usize] += 1;
         self.on_node.push(&mut node.attempts, attempt.slot.0);
         self.note_usage(id);
         let phase = Phase::Scheduled;
         self.live[index] =
-            Some(LiveAttempt { attempt, node: id, phase, stop: None, withdrawn: false, shape });
+            Some(LiveAttempt { attempt, node: id, phase, stop: None, withdrawn: false, shape, units });
     }
 
     /// Takes an attempt out of the ledger without telling anybody.
@@ -63,6 +66,7 @@ impl ClusterState {
         let node = self.nodes[live.node.index()].as_mut().expect("a node outlives its attempts");
         node.used -= &live.shape.request;
         node.company.leave(&live.shape);
+        node.take_units_back(live.units.as_deref());
         node.phases[live.phase as usize] -= 1;
         self.on_node.remove(&mut node.attempts, slot.0);
         self.note_usage(live.node);

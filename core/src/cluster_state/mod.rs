@@ -14,6 +14,7 @@ mod node;
 mod pending;
 mod pools;
 mod reservation;
+mod units;
 mod usage_history;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ use crate::time::Time;
 pub use ledger::LiveAttempt;
 pub use node::{Node, Usage};
 pub use reservation::{Reservation, ReservationStage};
+pub use units::NodeUnits;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClusterState {
@@ -161,6 +163,7 @@ impl ClusterState {
             out.node_event(NodeEvent::Deficit { node: id });
         }
         let breakdown = node.breakdown.clone();
+        self.revoke_units(id, out);
         if was_broken_down != breakdown {
             out.node_event(match breakdown {
                 Some(breakdown) => NodeEvent::Broken { node: id, breakdown },

@@ -17,6 +17,7 @@ use crate::spec::{
 use crate::time::Time;
 
 use super::reservation::Reservation;
+use super::units::NodeUnits;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Node {
@@ -33,6 +34,8 @@ pub struct Node {
     pub version: u64,
     /// The sum of what the live attempts hold.
     pub used: Resources,
+    /// The names of its units and who holds them, where they have names.
+    pub units: Option<Box<NodeUnits>>,
     /// Who is here, as far as newcomers mind.
     pub company: Company,
     /// When a suspect node is given up.
@@ -85,7 +88,8 @@ impl Usage {
 }
 
 impl Node {
-    pub(super) fn new(spec: NodeSpec, suspect_until: Time) -> Node {
+    pub(super) fn new(mut spec: NodeSpec, suspect_until: Time) -> Node {
+        spec.facts.named_kinds = spec.units.kinds();
         let down_at = if spec.liveness == Liveness::Suspect { suspect_until } else { Time::NEVER };
         Node {
             facts: Arc::new(spec.facts),
@@ -97,6 +101,7 @@ impl Node {
             session: 0,
             version: 0,
             used: Resources::new(),
+            units: NodeUnits::of(spec.units),
             company: Company::default(),
             down_at,
             sweep: None,
@@ -164,6 +169,7 @@ impl Node {
     pub(super) fn apply(&mut self, now: Time, patch: NodePatch) {
         if let Some(capacity) = patch.capacity {
             self.capacity = capacity;
+            self.rename_units(patch.units);
         }
         if let Some(labels) = patch.labels {
             Arc::make_mut(&mut self.facts).labels = labels;

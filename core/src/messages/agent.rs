@@ -1,9 +1,12 @@
 //! What a NodeAgent hears, and what it asks of the executor on its node.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::id::Attempt;
 use crate::outcome::{Exit, Phase};
+use crate::spec::UnitNames;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum AgentMessage {
@@ -11,6 +14,8 @@ pub enum AgentMessage {
     Start {
         session: u64,
         attempt: Attempt,
+        /// The units it was given, where they have names.
+        units: Option<Arc<UnitNames>>,
     },
     Stop(Attempt),
     /// End everything that was not started in the current session with a later number.
@@ -31,6 +36,7 @@ pub enum AgentMessage {
 /// What an agent asks of the executor on its node.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ExecutorMessage {
-    Run(Attempt),
+    /// With the units it was given, where they have names.
+    Run(Attempt, Option<Arc<UnitNames>>),
     Kill(Attempt),
 }

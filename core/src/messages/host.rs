@@ -12,7 +12,7 @@ use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::{Outcome, TaskState};
 use crate::roll_up::TaskResult;
 use crate::share_report::ShareNews;
-use crate::spec::{Condition, JobSpec, NodeState, ShapeSpec};
+use crate::spec::{Condition, JobSpec, NodeState, ShapeSpec, UnitNames};
 use crate::time::Time;
 
 use super::audit::{Audit, Audited, Finding};
@@ -265,6 +265,12 @@ pub enum NodeEvent {
     /// More runs on the node than it can hold since its capacity shrank.
     Deficit {
         node: NodeId,
+    },
+    /// An attempt was given these units, and nobody else has them until it has ended.
+    UnitsGiven {
+        node: NodeId,
+        attempt: Attempt,
+        units: Arc<UnitNames>,
     },
     /// Tasks of this shape wait and would run if there were another node that suits. Said once, and again
     /// when twice as many wait.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Attempt, NodeId};
 use crate::outcome::{Exit, Phase};
 use crate::settings::Settings;
+use crate::spec::UnitNames;
 use crate::time::Span;
 
 use super::audit::Audit;
@@ -45,12 +46,14 @@ pub enum RunnerMessage {
     Settings(Arc<Settings>),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Launch {
     pub attempt: Attempt,
     pub node: NodeId,
     /// How long it may run, if its role says so.
     pub timeout: Option<Span>,
+    /// The units it was given, where they have names.
+    pub units: Option<Arc<UnitNames>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -76,6 +76,8 @@ pub enum SchedulerMessage {
     Forget(Vec<GroupId>),
     /// From ClusterState: nodes were added, changed or removed.
     Nodes(Vec<NodeNews>),
+    /// From ClusterState: these attempts hold units that their nodes do not offer any more.
+    Revoked(Vec<Attempt>),
     /// From ClusterState: what these attempts held is free.
     Released(Vec<Released>),
     /// From ClusterState: these nodes have room that nobody has looked at; the number is to be

@@ -1,5 +1,6 @@
 //! Dry runs: what would be decided for a cluster and a workload described in one file.
 
+mod courses;
 pub mod format;
 mod lay;
 mod reasons;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::explanation::Explanation;
+use crate::spec::UnitNames;
 
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct PlanReport {
@@ -28,6 +29,9 @@ pub struct Decision {
     pub class: Option<String>,
     /// The queue that the job waits in, if it names one.
     pub queue: Option<String>,
+    /// The units that the task was given, by kind, where they have names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub units: Option<UnitNames>,
     pub why: String,
 }
 

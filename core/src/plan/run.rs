@@ -10,14 +10,15 @@ use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::job_state::GroupStatus;
 use crate::machine::{Broken, Machine};
 use crate::messages::{
-    Addressed, Answer, Cancelled, ClusterMessage, Extended, HostMessage, JobEvent, JobMessage, Refusal,
-    Resize, SchedulerMessage,
+    Addressed, Answer, Cancelled, ClusterMessage, Extended, HostMessage, JobEvent, JobMessage, NodeEvent,
+    Refusal, Resize, SchedulerMessage,
 };
 use crate::outcome::{Exit, FailureCause, Outcome, StopCause};
-use crate::sim::{Batch, Behaviour, Course, Party, World};
-use crate::spec::{JobSpec, Liveness, NodePatch};
-use crate::time::{Span, Time};
+use crate::sim::{Batch, Party, World};
+use crate::spec::{JobSpec, Liveness, NodePatch, UnitNames};
+use crate::time::Time;
 
+use super::courses::Courses;
 use super::lay::{Laid, lay};
 use super::reasons::{why_stopped, why_there};
 use super::report::{Decision, DecisionKind, PlanReport, WaitingGroup};
@@ -71,26 +72,8 @@ struct DryRun<'a> {
     adopted: BTreeMap<(GroupId, u16), u32>,
     /// Tasks that an event of this moment has ended already.
     ending: BTreeSet<Attempt>,
-}
-
-/// Executions take the time the file declares, if time passes at all.
-struct Courses {
-    ends: bool,
-    now: Time,
-    durations: BTreeMap<(GroupId, u16), Span>,
-    started: BTreeMap<(GroupId, u16), Vec<Time>>,
-}
-
-impl Behaviour for Courses {
-    fn course(&mut self, attempt: Attempt) -> Course {
-        let role = (attempt.task.group, attempt.task.role);
-        let duration = self.durations.get(&role).copied().filter(|_| self.ends);
-        let earlier = match self.started.get(&role).and_then(|all| all.get(attempt.task.index as usize)) {
-            Some(started) if attempt.number == 1 => self.now.since(*started),
-            _ => Span::ZERO,
-        };
-        Course::plain(duration.map(|duration| Span(duration.0.saturating_sub(earlier.0))))
-    }
+    /// The named units that attempts were given.
+    units: BTreeMap<Attempt, Arc<UnitNames>>,
 }
 
 impl<'a> DryRun<'a> {
@@ -115,9 +98,9 @@ impl<'a> DryRun<'a> {
         let laid = lay(scenario)?;
         let mut to_come: Vec<usize> = (0..scenario.jobs.len()).collect();
         to_come.sort_by_key(|job| std::cmp::Reverse((scenario.jobs[*job].submitted, *job)));
-        let ending = BTreeSet::new();
+        let (ending, units) = (BTreeSet::new(), BTreeMap::new());
         let mut dry_run =
-            DryRun { scenario, world, courses, report, to_come, laid, jobs, numbers, adopted, ending };
+            DryRun { scenario, world, courses, report, to_come, laid, jobs, numbers, adopted, ending, units };
         dry_run.submit_arrived()?;
         Ok(dry_run)
     }
@@ -175,7 +158,13 @@ impl<'a> DryRun<'a> {
         self.world.settle(&mut self.courses)?;
         self.ending.clear();
         self.world.check_quiescent()?;
-        for message in self.world.take_host_messages() {
+        let messages = self.world.take_host_messages();
+        for message in &messages {
+            if let HostMessage::Node(NodeEvent::UnitsGiven { attempt, units, .. }) = message {
+                self.units.insert(*attempt, Arc::clone(units));
+            }
+        }
+        for message in messages {
             match message {
                 HostMessage::Reply { answer: Answer::Refused(refusal), .. } => return Err(refusal.into()),
                 HostMessage::Job(event) => self.record(event),
@@ -441,6 +430,7 @@ impl<'a> DryRun<'a> {
             node: self.scenario.nodes[node.index()].facts.name.clone(),
             class: shares.class_of(&spec.requestor, &spec.standing.queue).map(str::to_owned),
             queue: (!spec.standing.queue.is_empty()).then(|| spec.standing.queue.to_string()),
+            units: self.units.get(&attempt).map(|units| (**units).clone()),
             why,
         });
     }
@@ -459,6 +449,7 @@ impl<'a> DryRun<'a> {
             node: String::new(),
             class: shares.class_of(&spec.requestor, &spec.standing.queue).map(str::to_owned),
             queue: (!spec.standing.queue.is_empty()).then(|| spec.standing.queue.to_string()),
+            units: None,
             why: explanation.sentence(),
         });
     }

@@ -13,6 +13,15 @@ use super::shapes::{Place, ShapeId};
 use super::{Scheduler, groups};
 
 impl Scheduler {
+    /// These hold units that are gone: they are stopped and queue again.
+    pub(super) fn revoke(&mut self, attempts: &[Attempt], out: &mut Outbox) {
+        for attempt in attempts {
+            if self.live.get(attempt.slot).is_some_and(|live| live.attempt == *attempt) {
+                self.stop(attempt.slot, StopCause::CapacityLoss, out);
+            }
+        }
+    }
+
     /// A node that is drained or out of use: everything on it is stopped and queues again.
     pub(super) fn vacate(&mut self, node: NodeId, out: &mut Outbox) {
         let vacated = self.nodes.get(node).filter(|entry| entry.view.state.is_vacated());

@@ -319,6 +319,7 @@ impl Scheduler {
             SchedulerMessage::Dismiss(groups) => {
                 groups.into_iter().for_each(|group| self.withdraw(group, StopCause::GroupDone, out));
             }
+            SchedulerMessage::Revoked(attempts) => self.revoke(&attempts, out),
             SchedulerMessage::StopTasks(tasks) => {
                 tasks.into_iter().for_each(|(task, cause)| self.stop_task(task, cause, out));
             }

@@ -62,6 +62,12 @@ fn detail(filter: &Filter, shape: &ShapeSpec, node: &NodeEntry, kinds: &Kinds) -
             let pool = shape.rules.bound_pool.as_deref().unwrap_or_default();
             format!("is not in the pool `{pool}`, where others run with whom it stays")
         }
+        Filter::Units => {
+            let parts = shape.rules.parts & facts.named_kinds;
+            let names = kinds.names().enumerate().filter(|(kind, _)| parts & (1 << kind) != 0);
+            let names: Vec<&str> = names.map(|(_, name)| name).collect();
+            format!("gives {} out in whole units only", names.join(" and "))
+        }
         Filter::Node => {
             let wanted = shape.rules.node.as_deref().unwrap_or_default();
             format!("is not the node `{wanted}` that it is for")

@@ -1,11 +1,13 @@
 //! The executors of the world: nothing really runs, but everything takes its time and ends.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::id::{Attempt, NodeId};
 use crate::machine::{Broken, promise};
 use crate::messages::{AgentMessage, ExecutorMessage};
 use crate::outcome::{Exit, FailureCause, Phase};
+use crate::spec::UnitNames;
 use crate::time::{Span, Time};
 
 /// How an execution will go if nobody interferes.
@@ -40,6 +42,8 @@ struct Execution {
     course: Course,
     next: Step,
     due: Time,
+    /// The units it was told to use.
+    units: Option<Arc<UnitNames>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,6 +69,12 @@ impl Executors {
         self.running.keys().copied()
     }
 
+    /// The named units that executions use, by node.
+    pub(super) fn units(&self) -> impl Iterator<Item = (NodeId, Attempt, &UnitNames)> {
+        let running = self.running.iter();
+        running.filter_map(|((node, attempt), one)| Some((*node, *attempt, one.units.as_deref()?)))
+    }
+
     pub(super) fn handle(
         &mut self,
         now: Time,
@@ -73,12 +83,12 @@ impl Executors {
         behaviour: &mut dyn Behaviour,
     ) -> Result<(), Broken> {
         match message {
-            ExecutorMessage::Run(attempt) => {
+            ExecutorMessage::Run(attempt, units) => {
                 let course = behaviour.course(attempt);
                 let twice = self.running.contains_key(&(node, attempt));
                 promise!(3, !twice, "{attempt} is run twice on {node}");
                 let next = if course.prepare == Some(Span::ZERO) { Step::Run } else { Step::Prepare };
-                self.running.insert((node, attempt), Execution { course, next, due: now });
+                self.running.insert((node, attempt), Execution { course, next, due: now, units });
                 self.due.insert((now, node, attempt));
             }
             ExecutorMessage::Kill(attempt) => {

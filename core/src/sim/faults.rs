@@ -18,7 +18,7 @@ use super::control::Control;
 use super::links::{Batch, Link, Party};
 use super::standings;
 use super::world::World;
-use super::{doors, pools, workload};
+use super::{doors, pools, units, workload};
 
 /// One disturbance.
 #[derive(Clone, Debug, PartialEq)]
@@ -202,11 +202,16 @@ impl Troublemaker {
         let Some(name) = node_name(world, node) else { return };
         let rng = &mut self.rng;
         let mut patch = NodePatch::default();
-        match rng.u8(0..7) {
+        match rng.u8(0..9) {
+            7 | 8 => patch = units::replace(rng, world.cluster.node(node)),
             6 => patch.access = Some(doors::access(rng)),
             5 => patch.path = workload::path(rng, &name),
             4 => patch.labels = Some(workload::labels(rng)),
-            0 | 1 => patch.capacity = Some(workload::capacity(rng)),
+            0 | 1 => {
+                let capacity = workload::capacity(rng);
+                patch.units = units::name(rng, &capacity);
+                patch.capacity = Some(capacity);
+            }
             2 => {
                 let choices = [Availability::Active, Availability::Pause, Availability::Drain];
                 patch.availability = rng.choice(choices);

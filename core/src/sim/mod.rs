@@ -28,6 +28,7 @@ mod teeth;
 #[cfg(test)]
 mod tests;
 mod tries;
+mod units;
 mod usage;
 mod workload;
 mod world;

@@ -26,6 +26,7 @@ impl World {
         self.check_relations()?;
         self.check_listing()?;
         self.check_vacated_nodes()?;
+        self.check_revoked_units()?;
         self.check_pools()?;
         self.check_what_is_kept()?;
         let overdue = self.runner.overdue_since(self.now);

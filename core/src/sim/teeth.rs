@@ -48,6 +48,8 @@ const ALL: &[Mutation] = &[
     Mutation::RequeueCancelled,
     Mutation::ObeyOldSession,
     Mutation::PrepareForever,
+    Mutation::GiveUnitsTwice,
+    Mutation::KeepRevoked,
     Mutation::ConfirmStopEarly,
 ];
 

@@ -8,25 +8,25 @@ use fastrand::Rng;
 use crate::constraint::{Constraint, Key};
 use crate::id::Attempt;
 use crate::outcome::{Exit, FailureCause};
-use crate::resources::{KindId, Resources};
+use crate::resources::{KindId, Kinds, Resources};
 use crate::settings::{DeadlineSettings, FaultySettings, Limits, Retention, Settings, WindowSettings};
 use crate::spec::{
     GroupSpec, Hops, HostPort, JobSpec, NodeChoice, NodePath, NodeSpec, OnUnsatisfiable, Retries, RetryOn,
-    RoleSpec, Rules, ShapeSpec, Start,
+    RoleSpec, Rules, ShapeSpec, Start, parts_of,
 };
 use crate::time::Span;
 
 use super::control;
 use super::elastic;
 use super::executor::{Behaviour, Course};
-use super::{doors, gate, pools, standings};
+use super::{doors, gate, pools, standings, units};
 
 pub(super) const CPU: KindId = KindId(1);
 pub(super) const MEMORY: KindId = KindId(2);
 pub(super) const GPU: KindId = KindId(3);
 
 pub(super) const CAPACITY_MAX: i64 = 8;
-pub(super) const GPUS_MAX: i64 = 2;
+pub(super) const GPUS_MAX: i64 = 2_000;
 
 pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
     let gap = rng.choice([0, 0, 5, 50]).expect("not empty");
@@ -83,7 +83,7 @@ fn faulty(rng: &mut Rng) -> FaultySettings {
 pub(super) fn capacity(rng: &mut Rng) -> Resources {
     let mut capacity = Resources::of(CPU, rng.i64(1..=CAPACITY_MAX));
     capacity.set(MEMORY, rng.i64(0..=CAPACITY_MAX));
-    capacity.set(GPU, rng.choice([0, 0, 1, GPUS_MAX]).expect("not empty"));
+    capacity.set(GPU, rng.choice([0, 0, 1_000, GPUS_MAX]).expect("not empty"));
     capacity
 }
 
@@ -91,6 +91,7 @@ pub(super) fn node(rng: &mut Rng, number: u64) -> NodeSpec {
     let mut node = NodeSpec::new(format!("n{number}"), capacity(rng));
     node.facts.labels = labels(rng);
     doors::settle(rng, &mut node);
+    node.units = units::name(rng, &node.capacity);
     pools::settle(rng, &mut node);
     node.facts.path = if rng.u8(0..6) == 0 { None } else { path(rng, &format!("h{number}")) };
     node
@@ -118,7 +119,7 @@ fn request(rng: &mut Rng) -> Resources {
     let cpu = rng.choice([0, 1, 1, 1, 2, 3, CAPACITY_MAX, CAPACITY_MAX + 1]).expect("not empty");
     let mut request = Resources::of(CPU, cpu);
     request.set(MEMORY, rng.choice([0, 0, 0, 1, 2]).expect("not empty"));
-    request.set(GPU, rng.choice([0, 0, 0, 0, 0, 1]).expect("not empty"));
+    request.set(GPU, rng.choice([0, 0, 0, 0, 0, 0, 0, 0, 1_000, 500]).expect("not empty"));
     request
 }
 
@@ -188,6 +189,7 @@ fn role(rng: &mut Rng, number: usize, start: Start) -> RoleSpec {
     let name = |rng: &mut Rng| rng.choice(["web", "batch"]).expect("not empty").to_owned();
     let service = rng.bool().then(|| (name(rng), rng.choice([1, 1, 2]).expect("not empty")));
     let mut shape = ShapeSpec { service, request: request(rng), rules: rules(rng), ..ShapeSpec::default() };
+    shape.rules.parts = parts_of(&shape.request, &Kinds::default());
     mind_company(rng, &mut shape);
     prefer_nodes(rng, &mut shape);
     shape.hops = hops(rng, start).filter(|_| rng.bool());

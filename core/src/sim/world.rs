@@ -336,6 +336,16 @@ impl World {
                 *held.entry(node).or_default() += &request;
             }
         }
+        let mut units: BTreeMap<(NodeId, &str, &str), Attempt> = BTreeMap::new();
+        for (node, attempt, given) in self.executors.units() {
+            let is_ready = self.cluster.node(node).is_some_and(|node| node.liveness == Liveness::Ready);
+            for (kind, names) in given.iter().filter(|_| is_ready) {
+                for name in names {
+                    let before = units.insert((node, kind, name), attempt);
+                    promise!(1, before.is_none(), "{attempt} uses {kind} {name} on {node}, and another does");
+                }
+            }
+        }
         for (id, held) in held {
             let Some(node) = self.cluster.node(id) else { continue };
             // A node that was given up may still run what it lost; it gets nothing new until swept.

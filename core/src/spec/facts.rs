@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::settings::Settings;
 
 use super::limits::{check_count, check_length};
-use super::{Access, Invalid, NodePath, Problem};
+use super::{Access, Invalid, KindSet, NodePath, Problem};
 
 /// The facts that rules look at. Shared by everybody who knows the node.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
@@ -28,6 +28,8 @@ pub struct NodeFacts {
     pub path: Option<NodePath>,
     /// Who may use it; everybody unless it is said.
     pub access: Option<Arc<Access>>,
+    /// The kinds of which it offers single units with names.
+    pub named_kinds: KindSet,
 }
 
 /// A node has no more plugins than this.

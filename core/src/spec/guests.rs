@@ -49,7 +49,7 @@ impl GroupSpec {
 impl Rules {
     /// Whether they ask for nothing but what a whole job may ask for.
     fn are_plain(&self) -> bool {
-        let own = Rules { pools: Vec::new(), asker: None, ..self.clone() };
+        let own = Rules { pools: Vec::new(), asker: None, parts: 0, ..self.clone() };
         own == Rules::default()
     }
 }

@@ -91,6 +91,10 @@ pub enum Problem {
     InitialOutside { min: u32, max: u32 },
     #[error("only for atomic groups that vary in size, and these have neither hops nor guests")]
     NotElastic,
+    #[error("units of this kind cannot have names")]
+    NoNames,
+    #[error("{names} units are named, and that is how many there are")]
+    UnitsMiscounted { names: u64 },
     #[error("not supported yet")]
     NotSupported,
 }

@@ -19,6 +19,7 @@ mod role;
 mod rules;
 mod standing;
 mod topology;
+mod units;
 
 pub use access::{Access, Asker};
 pub use choice::NodeChoice;
@@ -37,3 +38,4 @@ pub use role::{RoleSpec, ShapeSpec};
 pub use rules::{Filter, Platform, Rules};
 pub use standing::{Standing, StandingChange};
 pub use topology::{HOPS_MAX, Hops, LEVELS_MAX, NodePath, hops_between};
+pub use units::{KindSet, UnitNames, Units, parts_of};

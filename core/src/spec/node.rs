@@ -10,13 +10,15 @@ use crate::settings::Settings;
 
 use super::facts::{check_path, note_labels};
 use super::limits::note_amounts;
-use super::{Access, Invalid, NodeFacts, NodePath, PoolState, Problem};
+use super::{Access, Invalid, NodeFacts, NodePath, PoolState, Problem, Units};
 
 /// A node to be added.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NodeSpec {
     pub facts: NodeFacts,
     pub capacity: Resources,
+    /// The names of its units, where they have some. They are counted in the capacity.
+    pub units: Units,
     pub condition: Condition,
     pub availability: Availability,
     /// Whether the node's agent answers at the moment it is added.
@@ -135,6 +137,8 @@ pub struct ReservationSpec {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct NodePatch {
     pub capacity: Option<Resources>,
+    /// The names of its units from now on; goes with the capacity, in which they are counted.
+    pub units: Units,
     pub labels: Option<BTreeMap<String, String>>,
     pub path: Option<NodePath>,
     /// Who may use it from now on; `Some(None)` is everybody.
@@ -152,6 +156,7 @@ impl NodeSpec {
         NodeSpec {
             facts: NodeFacts { name: name.into(), pool: POOL_DEFAULT.into(), ..NodeFacts::default() },
             capacity,
+            units: Units::default(),
             condition: Condition::default(),
             availability: Availability::default(),
             liveness: Liveness::default(),
@@ -167,6 +172,7 @@ impl NodeSpec {
         let mut problems = Vec::new();
         self.facts.note_problems(settings, &mut problems);
         note_amounts("capacity", &self.capacity, settings, &mut problems);
+        self.units.note_problems(&self.capacity, settings, &mut problems);
         problems
     }
 }
@@ -204,6 +210,7 @@ impl NodePatch {
         }
         if let Some(capacity) = &self.capacity {
             note_amounts("capacity", capacity, settings, &mut problems);
+            self.units.note_problems(capacity, settings, &mut problems);
         }
         problems.extend(self.reason.as_ref().and_then(|reason| check_reason(reason, self.condition)));
         problems

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::constraint::{Constraint, Facts};
 
-use super::{Asker, Invalid, NodeFacts, Problem};
+use super::{Asker, Invalid, KindSet, NodeFacts, Problem};
 
 /// What a node must be for tasks of a role. All of it must hold.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
@@ -26,6 +26,8 @@ pub struct Rules {
     /// The pool in which others run with whom they stay together. Nobody asks for it: it comes and goes
     /// with what runs.
     pub bound_pool: Option<Arc<str>>,
+    /// Kinds of which they ask for a part of a unit: where units have names nobody gets a part of one.
+    pub parts: KindSet,
 }
 
 /// An operating system and an architecture; what is not given may be any.
@@ -60,6 +62,8 @@ pub enum Filter {
     Node,
     /// Others with whom it stays together run in another pool.
     BoundPool,
+    /// The units of the node have names, and a part of one is asked for.
+    Units,
 }
 
 /// More of any one thing than this is refused.
@@ -131,6 +135,7 @@ impl Rules {
             (Filter::Access, self.may_use(facts)),
             (Filter::Node, node()),
             (Filter::BoundPool, bound_pool()),
+            (Filter::Units, self.parts & facts.named_kinds == 0),
         ];
         verdicts.into_iter().filter(|(_, holds)| !holds).map(|(filter, _)| filter)
     }
@@ -232,6 +237,7 @@ mod tests {
             pools: vec!["lab".into()],
             asker: None,
             bound_pool: None,
+            parts: 0b1000,
         };
         let failures: Vec<Filter> = rules.failures(&facts("linux", "amd64")).collect();
         assert_eq!(failures, [Filter::Constraints, Filter::Platform, Filter::Pool, Filter::Node]);

@@ -17,6 +17,7 @@ use crate::messages::{AgentMessage, ClusterMessage, EndReport, Launch, Outbox, R
 use crate::mutation::{self, Mutation};
 use crate::outcome::{Exit, Phase};
 use crate::settings::Settings;
+use crate::spec::UnitNames;
 use crate::time::{Span, Time};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -39,6 +40,8 @@ struct Dispatch {
     deadline: Time,
     /// How long it may run, if its role says so.
     timeout: Option<Span>,
+    /// The units it was given, where they have names.
+    units: Option<Arc<UnitNames>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -103,19 +106,20 @@ impl TaskRunner {
     }
 
     fn launch(&mut self, now: Time, launch: Launch, out: &mut Outbox) {
-        let Launch { attempt, node, timeout } = launch;
+        let Launch { attempt, node, timeout, units } = launch;
         let index = attempt.slot.index();
         if self.live.len() <= index {
             self.live.resize_with(index + 1, || None);
         }
         assert!(self.live[index].is_none(), "a slot is used again only after its release");
         let deadline = now + self.settings.deadlines.dispatch;
-        self.live[index] = Some(Dispatch { attempt, node, stage: Stage::Sent, deadline, timeout });
+        self.live[index] =
+            Some(Dispatch { attempt, node, stage: Stage::Sent, deadline, timeout, units: units.clone() });
         self.deadlines.set(index, deadline);
         self.agent_mut(node);
         let agent = &mut self.agents[node.index()];
         self.on_node.push(&mut agent.attempts, attempt.slot.0);
-        out.agents.push((node, AgentMessage::Start { session: agent.session, attempt }));
+        out.agents.push((node, AgentMessage::Start { session: agent.session, attempt, units }));
     }
 
     fn enter_stage(&mut self, attempt: Attempt, stage: Stage, deadline: Time) {

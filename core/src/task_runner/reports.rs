@@ -53,7 +53,10 @@ impl TaskRunner {
             let dispatch = self.live[slot as usize].as_ref().expect("chained attempts are live");
             let attempt = dispatch.attempt;
             match dispatch.stage {
-                Stage::Sent => out.agents.push((node, AgentMessage::Start { session, attempt })),
+                Stage::Sent => {
+                    let units = dispatch.units.clone();
+                    out.agents.push((node, AgentMessage::Start { session, attempt, units }));
+                }
                 Stage::Begun(_) => self.end(attempt, Exit::Lost, out),
                 Stage::Stopping | Stage::TimingOut(_) => self.end(attempt, Exit::Stopped, out),
             }

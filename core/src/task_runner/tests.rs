@@ -15,7 +15,7 @@ fn attempt() -> Attempt {
 }
 
 fn launch() -> Launch {
-    Launch { attempt: attempt(), node: NODE, timeout: None }
+    Launch { attempt: attempt(), node: NODE, timeout: None, units: None }
 }
 
 struct Bench {
@@ -26,7 +26,7 @@ impl Bench {
     fn launched() -> Bench {
         let mut bench = Bench { runner: TaskRunner::new(Arc::new(Settings::default())) };
         let out = bench.hear(Time(0), RunnerMessage::Launch(vec![launch()]));
-        assert_eq!(out.agents, [(NODE, AgentMessage::Start { session: 0, attempt: attempt() })]);
+        assert_eq!(out.agents, [(NODE, AgentMessage::Start { session: 0, attempt: attempt(), units: None })]);
         bench
     }
 
@@ -74,7 +74,7 @@ fn an_agent_that_does_not_answer_a_stop_makes_its_node_suspect() {
 fn a_new_session_loses_what_had_begun_and_is_told_again_what_had_not() {
     let mut bench = Bench::launched();
     let out = bench.report(1, AgentReport::Hello);
-    assert_eq!(out.agents, [(NODE, AgentMessage::Start { session: 1, attempt: attempt() })]);
+    assert_eq!(out.agents, [(NODE, AgentMessage::Start { session: 1, attempt: attempt(), units: None })]);
     bench.report(1, AgentReport::Reached(attempt(), Phase::Running));
     let out = bench.report(2, AgentReport::Hello);
     assert_eq!(out.cluster, [ended(Exit::Lost)]);
@@ -106,7 +106,7 @@ fn an_agent_that_began_anew_before_its_node_was_announced_is_heard() {
     bench.report(5, AgentReport::Hello);
     bench.hear(Time(0), RunnerMessage::NodeAdded { node: NODE, session: 4 });
     let out = bench.hear(Time(0), RunnerMessage::Launch(vec![launch()]));
-    assert_eq!(out.agents, [(NODE, AgentMessage::Start { session: 5, attempt: attempt() })]);
+    assert_eq!(out.agents, [(NODE, AgentMessage::Start { session: 5, attempt: attempt(), units: None })]);
 }
 
 /// Goal: an agent that begins anew before its node is heard of gets nothing that was meant for an earlier
@@ -120,7 +120,7 @@ fn an_agent_of_the_next_node_hears_nothing_that_was_for_the_last() {
     bench.hear(Time(2), RunnerMessage::NodeGone(NODE));
     bench.hear(Time(2), RunnerMessage::NodeAdded { node: NODE, session: added });
     let out = bench.hear(Time(3), RunnerMessage::Launch(vec![launch()]));
-    let start = AgentMessage::Start { session: begun_anew, attempt: attempt() };
+    let start = AgentMessage::Start { session: begun_anew, attempt: attempt(), units: None };
     assert_eq!(out.agents, [(NODE, start)], "the session it has begun is known by now");
 }
 

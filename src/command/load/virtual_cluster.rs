@@ -65,7 +65,7 @@ impl VirtualCluster {
             self.turn(&mut out);
             for (node, order) in std::mem::take(&mut out.executor) {
                 // Whoever is told to end does so when its time has come.
-                let ExecutorMessage::Run(attempt) = order else { continue };
+                let ExecutorMessage::Run(attempt, _) = order else { continue };
                 let ends = self.now + run(&self.machines, attempt);
                 self.ends.push(Reverse((ends, node, attempt)));
                 self.unheard.agents.push((node, AgentMessage::Reached(attempt, Phase::Running)));

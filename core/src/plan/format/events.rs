@@ -5,7 +5,7 @@ use crate::messages::Cancelled;
 use crate::plan::{Happening, ScenarioEvent, Which};
 use crate::resources::Kinds;
 use crate::settings::{Settings, bounds};
-use crate::spec::{NodePatch, PoolState};
+use crate::spec::{NodePatch, PoolState, Units};
 use crate::time::Time;
 
 use super::names::Names;
@@ -225,8 +225,11 @@ fn read_node(cursor: Cursor<'_>, settings: &mut Settings, names: &Names) -> Opti
             names.find(name, &place);
         }
         let capacity = fields.get("capacity");
+        let capacity = capacity.and_then(|cursor| nodes::read_capacity(cursor, &mut settings.kinds));
+        let (capacity, units) = capacity.map_or((None, Units::default()), |(all, units)| (Some(all), units));
         let patch = NodePatch {
-            capacity: capacity.and_then(|cursor| nodes::read_capacity(cursor, &mut settings.kinds)),
+            capacity,
+            units,
             labels: fields.get("labels").and_then(nodes::read_labels),
             path: fields.get("path").and_then(nodes::read_path),
             access: fields.get("access").and_then(access::read),

@@ -77,6 +77,7 @@ pub(super) fn read_job(
             pool,
         };
         spec.confine(&pools);
+        spec.note_parts(&settings.kinds);
         for invalid in spec.problems(settings) {
             fields.log().note_invalid(fields.path(), invalid);
         }

@@ -1,11 +1,12 @@
 //! `nodes`: entries with a count become that many nodes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::document::{Cursor, FaultKind, Fields, Later};
+use crate::document::{Cursor, FaultKind, Fields, Later, Value};
 use crate::resources::{Kinds, Resources};
 use crate::settings::{Settings, declare_kind};
-use crate::spec::{Availability, Condition, Liveness, NodeFacts, NodePath, NodeSpec, Problem};
+use crate::spec::{Availability, Condition, Liveness, NodeFacts, NodePath, NodeSpec, Problem, Units};
 
 use super::access;
 use super::names::Names;
@@ -44,7 +45,7 @@ fn read_entry(
         node.facts.pool = pool.to_owned();
     }
     if let Some(capacity) = fields.required("capacity", "what the node offers, such as {\"cpu\": 4}") {
-        node.capacity = read_capacity(capacity, &mut settings.kinds).unwrap_or_default();
+        (node.capacity, node.units) = read_capacity(capacity, &mut settings.kinds).unwrap_or_default();
     }
     read_facts(fields, &mut node.facts);
     node.condition = fields.get("condition").and_then(read_condition).unwrap_or_default();
@@ -104,17 +105,20 @@ pub(super) fn read_names(cursor: Cursor<'_>) -> Option<Vec<String>> {
     cursor.list(|item| item.name().map(str::to_owned))
 }
 
-/// What a node offers; kinds that are not known yet become known.
-pub(super) fn read_capacity(cursor: Cursor<'_>, kinds: &mut Kinds) -> Option<Resources> {
-    let mut capacity = Resources::new();
+/// What a node offers; kinds that are not known yet become known. A list instead of an amount names the units.
+pub(super) fn read_capacity(cursor: Cursor<'_>, kinds: &mut Kinds) -> Option<(Resources, Units)> {
+    let (mut capacity, mut units) = (Resources::new(), Units::default());
     cursor.entries(|name, amount| {
         declare_kind(kinds, name, amount.path(), amount.log());
         let Some(kind) = kinds.id(name) else { return };
-        if let Some(amount) = amount.amount(kinds.unit(kind)) {
+        if let Value::List(_) = amount.value() {
+            let names = read_names(amount).unwrap_or_default();
+            units.offer(kind, names.into_iter().map(Arc::from).collect(), &mut capacity);
+        } else if let Some(amount) = amount.amount(kinds.unit(kind)) {
             capacity.set(kind, amount);
         }
     })?;
-    Some(capacity)
+    Some((capacity, units))
 }
 
 pub(super) fn read_labels(cursor: Cursor<'_>) -> Option<BTreeMap<String, String>> {
