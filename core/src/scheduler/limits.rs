@@ -230,7 +230,9 @@ impl Scheduler {
         let settings = &self.settings.shares;
         // Caps are for a class, quotas may be for a queue in several, and fair shares change with
         // whoever has nothing any more.
-        if settings.classes.is_some() || settings.excess_budget.is_some() {
+        let has_nothing = self.shares.queues[queue as usize].account.tasks == 0;
+        let others_gain = settings.non_preemptible_factor.is_some() && has_nothing;
+        if settings.classes.is_some() || settings.excess_budget.is_some() || others_gain {
             return self.release_all_limits(now);
         }
         let aside = self.limits.aside.range((queue, ShapeId(0))..=(queue, ShapeId(u32::MAX)));
