@@ -148,17 +148,7 @@ impl Scheduler {
         for (role, node) in &places {
             *needs.entry(*node).or_default() += &self.role_spec(group, *role).request;
         }
-        let on_its_nodes = |node: Option<NodeId>| node.is_some_and(|node| needs.contains_key(&node));
-        let victims =
-            victims.iter().filter(|slot| on_its_nodes(self.live.get(**slot).and_then(|live| live.node)));
-        let mut pending: BTreeSet<Slot> = victims.copied().collect();
-        let ending = pass.ending.iter().filter(|(_, (node, _))| needs.contains_key(node));
-        let ending: Vec<Slot> = ending.map(|(slot, _)| *slot).collect();
-        for slot in ending {
-            let (node, shape) = pass.ending.remove(&slot).expect("just seen");
-            self.nodes.take(node, &shape);
-            pending.insert(slot);
-        }
+        let pending = self.assign_room(group, &places, victims, pass);
         for slot in &pending {
             let live = self.live.get(*slot).expect("who is waited for is live");
             let request = self.request_of(live.attempt.task).clone();
@@ -177,6 +167,45 @@ impl Scheduler {
         }
         let (atomic, left, until) = (beneficiary.atomic, Vec::new(), None);
         self.earmarks.insert(Earmark { group, atomic, cause, places, pending, left, kept, until });
+    }
+
+    /// Which of those who are ending have to end before these places are free. The room of the others who go is
+    /// for whoever comes next.
+    fn assign_room(
+        &mut self,
+        group: GroupId,
+        places: &Places,
+        victims: &[Slot],
+        pass: &mut Pass,
+    ) -> BTreeSet<Slot> {
+        for slot in victims {
+            let (node, shape) = self.held_by(*slot);
+            self.nodes.give_back(node, &shape);
+            pass.ending.insert(*slot, (node, shape));
+        }
+        let specs: Vec<(NodeId, Arc<ShapeSpec>)> =
+            places.iter().map(|(role, node)| (*node, self.role_spec(group, *role))).collect();
+        let its_nodes: BTreeSet<NodeId> = specs.iter().map(|(node, _)| *node).collect();
+        specs.iter().for_each(|(node, spec)| self.nodes.take(*node, spec));
+        let (mut needed, mut spare) = (BTreeSet::new(), Vec::new());
+        // Whoever would still find room beside the beneficiary need not be waited for.
+        for (slot, (node, shape)) in pass.ending.iter().filter(|(_, (node, _))| its_nodes.contains(node)) {
+            match self.nodes.get(*node).is_some_and(|on| on.has_room_for(shape)) {
+                true => {
+                    self.nodes.take(*node, shape);
+                    spare.push((*node, Arc::clone(shape)));
+                }
+                false => drop(needed.insert(*slot)),
+            }
+        }
+        for (node, shape) in spare.iter().chain(&specs) {
+            self.nodes.give_back(*node, shape);
+        }
+        for slot in &needed {
+            let (node, shape) = pass.ending.remove(slot).expect("just seen");
+            self.nodes.take(node, &shape);
+        }
+        needed
     }
 
     /// Starts those for whom everything has become free, and lets go of what nobody comes for.

@@ -28,6 +28,7 @@ mod explain;
 mod explain_gate;
 mod explain_hops;
 mod explain_share;
+mod fair_cause;
 mod faults;
 mod figures;
 mod floors;

@@ -66,12 +66,12 @@ pub(super) enum Help {
     Enough,
 }
 
-/// What must not rise with a stop, and what must fall.
-pub type Measure = (u128, u128);
+/// What must not rise with a stop, what must fall, and what must fall where that stays the same.
+pub type Measure = (u128, u128, u128);
 
 /// Whether a stop has lowered the measure.
 pub(super) fn lowers(before: Measure, after: Measure) -> bool {
-    after.0 <= before.0 && after.1 < before.1
+    after.0 <= before.0 && (after.1, after.2) < (before.1, before.2)
 }
 
 /// What a cause says to a search.
