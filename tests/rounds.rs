@@ -158,14 +158,17 @@ fn what_a_group_leaves_serves_the_next() {
     let job = |name: &str, queue: &str, cpu: u64| json!({"name": name, "queue": queue, "lifetime": 0, "tasks": 1, "request": {"cpu": cpu}});
     let role = json!({"name": "task", "min": 3, "max": 3, "request": {"cpu": 16}});
     let group = json!({"name": "tasks", "start": "atomic", "roles": [role]});
+    let running = json!([{"job": "gang", "node": "m", "count": 1}, {"job": "filler", "node": "m"},
+                         {"job": "gang", "node": "n", "count": 2}]);
+    let events =
+        [job("large", "b", 32), job("small", "b", 16)].map(|job| json!({"at": 1.0, "submit": job})).to_vec();
     let report = report(&json!({
         "settings": {"window": 0, "queue_key": "dominant", "protected_fraction": 0.0,
                      "queues": [{"name": "a"}, {"name": "b"}], "rebalance": {"on_preempt": "drop"}},
         "nodes": [{"name": "m", "capacity": {"cpu": 32}}, {"name": "n", "capacity": {"cpu": 32}}],
         "jobs": [{"name": "gang", "queue": "a", "lifetime": 0, "groups": [group]}, job("filler", "a", 16)],
-        "running": [{"job": "gang", "node": "m", "count": 1}, {"job": "filler", "node": "m"},
-                    {"job": "gang", "node": "n", "count": 2}],
-        "events": [{"at": 1.0, "submit": job("large", "b", 32)}, {"at": 1.0, "submit": job("small", "b", 16)}],
+        "running": running,
+        "events": events,
     }));
     let of = |kind: &str| -> Vec<&str> {
         let those = list(&report["decisions"]).iter().filter(|one| one["kind"] == kind);
