@@ -155,7 +155,10 @@ fn known_rounds_go_as_they_are_known() {
 /// else has to go for that. Method: a group over two nodes beside another task, and two jobs that come.
 #[test]
 fn what_a_group_leaves_serves_the_next() {
-    let job = |name: &str, queue: &str, cpu: u64| json!({"name": name, "queue": queue, "lifetime": 0, "tasks": 1, "request": {"cpu": cpu}});
+    let job = |name: &str, queue: &str, cpu: u64| {
+        let request = json!({"cpu": cpu});
+        json!({"name": name, "queue": queue, "lifetime": 0, "tasks": 1, "request": request})
+    };
     let role = json!({"name": "task", "min": 3, "max": 3, "request": {"cpu": 16}});
     let group = json!({"name": "tasks", "start": "atomic", "roles": [role]});
     let running = json!([{"job": "gang", "node": "m", "count": 1}, {"job": "filler", "node": "m"},
