@@ -103,6 +103,8 @@ impl Handler<HostBatch> for Herald {
                 HostMessage::Accepted { .. } => {}
                 HostMessage::Aborted { job, reason } => self.board.note_abort(job, &reason),
                 HostMessage::Assigned { group, pool } => self.board.note_assigned(group, pool),
+                // Who holds a claim is told as the state of its group.
+                HostMessage::Claim(_) => {}
                 HostMessage::Respecified { job, spec } => self.board.respecify(job, spec),
                 HostMessage::Shares(news) => {
                     self.board.note_shares(&news);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::breakdown::Breakdown;
+pub use crate::claim_note::{ClaimNote, KeptNode};
 use crate::gate_explanation::{GateOutlook, RunningTask};
 use crate::id::{GroupId, TaskId};
 use crate::resources::Kinds;
@@ -33,6 +34,8 @@ pub struct Explanation {
     pub share: Option<Box<ShareExplanation>>,
     /// Whether somebody could be stopped for it; nothing where nothing is ever taken away.
     pub gate: Option<Box<GateOutlook>>,
+    /// What is kept for it, or from it.
+    pub claim: Option<Box<ClaimNote>>,
     /// The settings version the answer was computed with.
     pub settings: u64,
 }
@@ -273,6 +276,7 @@ impl fmt::Display for Explanation {
         }?;
         self.share.as_ref().map_or(Ok(()), |share| write!(f, "; {share}"))?;
         self.gate.as_ref().map_or(Ok(()), |gate| write!(f, "; {gate}"))?;
+        self.claim.as_ref().map_or(Ok(()), |claim| write!(f, "; {claim}"))?;
         match &self.reason {
             Reason::NoRoom(room) | Reason::NeverFits(room) => {
                 room.on_node.as_ref().map_or(Ok(()), |on_node| write!(f, "; {on_node}"))?;

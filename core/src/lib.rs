@@ -7,6 +7,7 @@
 //! actix, in the deterministic world ([`sim`]) and in dry runs ([`plan`]).
 
 pub mod breakdown;
+pub mod claim_note;
 pub mod cluster_state;
 pub mod codec;
 pub mod collections;

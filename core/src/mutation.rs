@@ -100,6 +100,12 @@ pub enum Mutation {
     GiveUnitsTwice,
     /// ClusterState does not say that a unit in use is gone.
     KeepRevoked,
+    /// The Scheduler keeps nothing for those who hold a claim.
+    StealClaim,
+    /// The Scheduler keeps what is claimed although the claimant is gone.
+    KeepClaim,
+    /// The Scheduler lets anybody use what is claimed who says how long it takes.
+    DelayClaim,
     /// The TaskRunner reports a stop as done before the agent has confirmed it.
     ConfirmStopEarly,
 }

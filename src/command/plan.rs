@@ -62,6 +62,9 @@ fn print(report: &PlanReport, output: &mut Output) -> io::Result<()> {
             DecisionKind::Stop => "stop",
             DecisionKind::Grow => "grow",
             DecisionKind::Shrink => "shrink",
+            DecisionKind::Fail => "fail",
+            DecisionKind::Claim => "claim",
+            DecisionKind::Revoke => "revoke",
             _ => "assign",
         };
         let task = format!("{}/{}/{}", one.group, one.role, one.task);

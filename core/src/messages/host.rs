@@ -16,6 +16,7 @@ use crate::spec::{Condition, JobSpec, NodeState, ShapeSpec, UnitNames};
 use crate::time::Time;
 
 use super::audit::{Audit, Audited, Finding};
+use super::claims::ClaimNews;
 use super::usage::UsageAnswer;
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -40,6 +41,8 @@ pub enum HostMessage {
         group: GroupId,
         pool: Option<Arc<str>>,
     },
+    /// A claim was made or is over.
+    Claim(ClaimNews),
     /// A job stands otherwise from now on.
     Respecified {
         job: JobId,

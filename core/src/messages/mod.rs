@@ -2,6 +2,7 @@
 
 mod agent;
 mod audit;
+mod claims;
 mod cluster;
 mod host;
 mod jobs;
@@ -13,6 +14,7 @@ mod usage;
 
 pub use agent::{AgentMessage, ExecutorMessage};
 pub use audit::{Audit, Audited, Finding, MonitorMessage, NodeAudit};
+pub use claims::{ClaimEvent, ClaimNews, ClaimView};
 pub use cluster::{ClusterMessage, EndReport, Placement, Plan, PlanPart, Preparation, StopOrder, Withdrawal};
 pub use host::{
     Answer, AttemptRecord, HostMessage, JobEvent, NodeEvent, Refusal, Returned, RoleSize, TaskHistory,

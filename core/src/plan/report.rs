@@ -47,6 +47,10 @@ pub enum DecisionKind {
     Grow,
     /// A member of an elastic group stops so that it becomes smaller.
     Shrink,
+    /// Nodes are kept for a group as they become free.
+    Claim,
+    /// They are not any more, and it has not started.
+    Revoke,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
@@ -89,6 +93,7 @@ impl PlanReport {
                 count(&mut summary.assigned_by_queue, decision.queue.as_ref());
             }
             DecisionKind::Fail => summary.failed += 1,
+            DecisionKind::Claim | DecisionKind::Revoke => {}
             DecisionKind::Stop | DecisionKind::Shrink => {
                 summary.stopped += 1;
                 count(&mut summary.stopped_by_class, decision.class.as_ref());

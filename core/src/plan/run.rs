@@ -1,14 +1,15 @@
 //! Carries out a dry run: the real machines in a world without faults.
 
+mod group_decisions;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::explanation::Explanation;
 use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::job_state::GroupStatus;
-use crate::machine::{Broken, Machine};
+use crate::machine::Broken;
 use crate::messages::{
     Addressed, Answer, Cancelled, ClusterMessage, Extended, HostMessage, JobEvent, JobMessage, NodeEvent,
     Refusal, Resize, SchedulerMessage,
@@ -170,6 +171,7 @@ impl<'a> DryRun<'a> {
                 HostMessage::Job(event) => self.record(event),
                 HostMessage::Respecified { job, spec } => self.jobs[job.0 as usize - 1] = spec,
                 HostMessage::Unsatisfiable { group, at, explanation } => self.fail(group, at, &explanation),
+                HostMessage::Claim(news) => self.claim(&news),
                 _ => {}
             }
         }
@@ -180,7 +182,7 @@ impl<'a> DryRun<'a> {
     /// until the last thing that is `planned`, and windows close.
     fn next_moment(&self, planned: Option<Time>) -> Option<Time> {
         match (self.scenario.until, planned) {
-            (None, None) => self.world.scheduler.wake_at(),
+            (None, None) => self.world.scheduler.next_but_claims(),
             _ => self.world.next_event(),
         }
     }
@@ -432,25 +434,6 @@ impl<'a> DryRun<'a> {
             queue: (!spec.standing.queue.is_empty()).then(|| spec.standing.queue.to_string()),
             units: self.units.get(&attempt).map(|units| (**units).clone()),
             why,
-        });
-    }
-
-    /// A group that can never fit is one decision, whatever it is made of.
-    fn fail(&mut self, id: GroupId, at: Time, explanation: &Explanation) {
-        let spec = &self.jobs[id.job().0 as usize - 1];
-        let shares = &self.scenario.settings.shares;
-        self.report.record(Decision {
-            at: at.as_seconds(),
-            kind: DecisionKind::Fail,
-            job: spec.name.clone(),
-            group: spec.groups[id.index()].name.clone(),
-            role: String::new(),
-            task: 0,
-            node: String::new(),
-            class: shares.class_of(&spec.requestor, &spec.standing.queue).map(str::to_owned),
-            queue: (!spec.standing.queue.is_empty()).then(|| spec.standing.queue.to_string()),
-            units: None,
-            why: explanation.sentence(),
         });
     }
 

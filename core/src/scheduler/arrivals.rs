@@ -53,6 +53,7 @@ impl Scheduler {
         let job = self.jobs.get_mut(id.job().0).expect("the job was entered");
         let mut group = GroupView::new(arrival.start, arrival.hops, arrival.tie, roles);
         group.elastic = elastic;
+        group.since = now;
         group.fails_if_unable = arrival.on_unsatisfiable == OnUnsatisfiable::Fail;
         group.runs_already();
         job.insert(id.index(), group);
@@ -103,6 +104,9 @@ impl Scheduler {
         for ReturnedTask { task, number, avoid } in tasks {
             let Some(group) = self.group_mut(task.group) else { continue };
             group.count_returning(task.role, -1);
+            if group.waiting() == 0 {
+                group.since = now;
+            }
             group.roles[usize::from(task.role)].take_back(task.index, number, avoid);
             if groups.last() != Some(&task.group) {
                 groups.push(task.group);

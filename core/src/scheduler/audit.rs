@@ -55,7 +55,10 @@ impl Scheduler {
             out.host.push(HostMessage::Finding(Finding::EndUnheard(attempt)));
         }
         let entry = self.nodes.get(node).expect("it was there before");
-        if entry.free != audit.free {
+        // What is claimed is free in the ledger.
+        let mut free = entry.free.clone();
+        free += &self.claims.on(node).1;
+        if free != audit.free {
             out.host.push(HostMessage::Finding(Finding::WrongSum(node)));
         }
         if entry.takes_work() {

@@ -51,6 +51,9 @@ impl Scheduler {
             shapes.iter().for_each(|shape| free -= &shape.request);
             shapes.iter().for_each(|shape| company.join(shape));
             free -= &kept;
+            let (shapes, kept) = self.claims.on(id);
+            shapes.iter().for_each(|shape| company.join(shape));
+            free -= &kept;
             promise!(1, company == node.company, "{id} has {company:?}, the view says {:?}", node.company);
             promise!(1, free == node.free, "{id} has {free:?} free, the view says {:?}", node.free);
         }
@@ -161,6 +164,7 @@ impl Scheduler {
             let ((shapes, mut free), mut on) = (self.earmarks.on(id), node.free.clone());
             shapes.into_iter().for_each(|shape| free += &shape.request);
             on += &free;
+            on += &self.claims.on(id).1;
             on
         };
         self.nodes.iter().map(|(id, node)| (id, with_earmarks(id, node))).collect()

@@ -87,6 +87,11 @@ impl Earmarks {
         earmark
     }
 
+    /// Whether something is kept for this group.
+    pub(super) fn is_for(&self, group: GroupId) -> bool {
+        self.entries.values().any(|earmark| earmark.group == group)
+    }
+
     /// Whether the end of this attempt is waited for.
     pub(super) fn waits_for(&self, slot: Slot) -> bool {
         self.of_slot.contains_key(&slot)
@@ -144,6 +149,7 @@ impl Scheduler {
         pass: &mut Pass,
     ) {
         let group = beneficiary.entry.group;
+        self.end_claim_of(group);
         let mut needs: BTreeMap<NodeId, Resources> = BTreeMap::new();
         for (role, node) in &places {
             *needs.entry(*node).or_default() += &self.role_spec(group, *role).request;

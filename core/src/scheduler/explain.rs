@@ -91,7 +91,8 @@ impl Scheduler {
             Some(group.gang.unwrap_or(role?.shape))
         });
         let share = shape.and_then(|shape| self.explain_share(id, shape)).map(Box::new);
-        Explanation { waiting, ahead, reason, share, gate: None, settings: self.settings.version }
+        let claim = if waits { self.claim_note(id) } else { None };
+        Explanation { waiting, ahead, reason, share, claim, gate: None, settings: self.settings.version }
     }
 
     /// Why these roles of the group wait.

@@ -82,9 +82,12 @@ impl Scheduler {
         let shape = group.gang.unwrap_or(role.shape);
         let now = self.now;
         let wish = self.wishes(now).into_iter().find(|wish| wish.shape == shape)?;
+        let own = self.claims.of(id);
+        own.iter().for_each(|index| self.lift_claim(*index));
         let mut pass = self.begin_pass(now);
         let found = self.who_would_go(&wish, &mut pass);
         self.end_pass(&mut pass);
+        own.iter().for_each(|index| self.hold_claim(*index));
         Some(match found {
             Some((cause, at_once, victims)) => GateOutlook::Would { cause, at_once, victims },
             None => {

@@ -130,7 +130,8 @@ impl Scheduler {
         let packs = self.settings.placement == NodeChoice::Pack;
         let shapes: Vec<ShapeId> = sizes.roles.iter().map(|(role, _)| group.roles[*role].shape).collect();
         let in_order = self.nodes.pools_in_order(&hops::wanted(&demands), packs);
-        in_order.into_iter().find_map(|pool| {
+        let allowed = in_order.into_iter().filter(|pool| !self.claims.barred.contains(pool));
+        allowed.collect::<Vec<_>>().into_iter().find_map(|pool| {
             let shapes = shapes.iter().map(|shape| self.shapes.in_pool(*shape, &pool, &mut self.nodes));
             let bound: Vec<(Arc<ShapeSpec>, ScopeId)> = shapes.collect();
             let there = demands.iter().zip(&bound);

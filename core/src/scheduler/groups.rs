@@ -9,7 +9,7 @@ use crate::collections::{Chain, Paged};
 use crate::id::{GroupId, NodeId};
 use crate::messages::RoleArrival;
 use crate::spec::{Hops, ShapeSpec, Standing, Start, Tie};
-use crate::time::Span;
+use crate::time::{Span, Time};
 
 use super::account::RunClock;
 use super::ageing::Age;
@@ -50,6 +50,8 @@ pub(super) struct GroupView {
     pub(super) tie: Tie,
     /// The pool in which those run with whom it stays.
     pub(super) bound: Option<Arc<str>>,
+    /// Since when something of it waits, or waited last.
+    pub(super) since: Time,
     /// It is to be ended when it can never fit, and that was not said yet.
     pub(super) fails_if_unable: bool,
     pub(super) roles: Vec<RoleView>,
@@ -91,6 +93,8 @@ pub(super) struct RoleView {
     pub(super) queued: u32,
     /// How long a task is expected to run, in milliseconds; 0 if nobody knows.
     pub(super) expected: u32,
+    /// It says so itself.
+    declared: bool,
     /// Under which name run times are remembered.
     pub(super) task_key: Option<Arc<str>>,
     /// How long each task may run, if the role says so.
@@ -151,6 +155,7 @@ impl GroupView {
             hops,
             tie,
             bound: None,
+            since: Time::ZERO,
             fails_if_unable: false,
             roles,
             live: Chain::default(),
@@ -188,6 +193,7 @@ impl RoleView {
         let RoleArrival { shape: spec, tasks, timeout, duration, task_key, .. } = role;
         let (fresh, returned, order) = (adopted.min(tasks), BTreeMap::new(), Order::default());
         let expected = duration.map_or(0, milliseconds);
+        let declared = duration.is_some();
         let (avoided, stopped) = (BTreeMap::new(), BTreeMap::new());
         RoleView {
             shape,
@@ -200,10 +206,21 @@ impl RoleView {
             stopped,
             queued: 0,
             expected,
+            declared,
             task_key,
             timeout,
             elastic: None,
         }
+    }
+
+    /// How long a task is expected to run.
+    pub(super) fn expects(&self) -> Option<Span> {
+        (self.expected > 0).then(|| Span::from_millis(u64::from(self.expected)))
+    }
+
+    /// How long a task runs as the role says itself.
+    pub(super) fn declares(&self) -> Option<Span> {
+        self.declared.then(|| Span::from_millis(u64::from(self.expected)))
     }
 
     /// How many tasks there are at the most.

@@ -15,16 +15,21 @@ mod ageing;
 mod arrivals;
 mod askers;
 mod audit;
+mod backfill;
 mod causes;
 mod change_log;
 mod check;
 mod check_choice;
+mod claim_choice;
+mod claimants;
+mod claims;
 mod counts;
 mod credit;
 mod earmarks;
 mod elastic;
 mod ends;
 mod explain;
+mod explain_claims;
 mod explain_gate;
 mod explain_hops;
 mod explain_share;
@@ -77,6 +82,7 @@ mod ties;
 mod topology;
 mod victims;
 mod views;
+mod wants;
 mod windows;
 
 use std::collections::VecDeque;
@@ -98,6 +104,8 @@ use crate::time::Time;
 
 use ageing::Ageing;
 pub use check::Startable;
+pub use claims::ALL_POOLS;
+use claims::Claims;
 use credit::Credit;
 pub use earmarks::EarmarkEnd;
 use earmarks::Earmarks;
@@ -142,6 +150,7 @@ pub struct Scheduler {
     grants: Option<Grants>,
     limits: Limits,
     earmarks: Earmarks,
+    claims: Claims,
     /// Something happened after which somebody may give way to somebody else.
     unsettled: bool,
     /// When somebody who is protected now may have to give way.
@@ -182,6 +191,7 @@ impl Scheduler {
             grants: None,
             limits: Limits::default(),
             earmarks: Earmarks::default(),
+            claims: Claims::default(),
             unsettled: false,
             retry_at: None,
             stop_bucket: None,
@@ -239,6 +249,8 @@ impl Scheduler {
         let NodeNews { node, view } = news;
         turn.capacity_changed = true;
         self.prospects.node_changed(node);
+        self.release_claimed(node);
+        self.claims.unsettled = true;
         match view {
             None => {
                 self.end_earmarks_on(node, turn);
@@ -289,6 +301,12 @@ impl Scheduler {
             self.share_anew(now);
         }
         self.told.anew |= (widened || shared_otherwise) && !(was_plain && self.shares.is_plain());
+    }
+
+    fn switch_to(&mut self, now: Time, settings: Arc<Settings>, turn: &mut Turn) {
+        self.end_all_claims(turn);
+        self.change_settings(now, settings);
+        self.ripen_anew();
     }
 
     fn handle(&mut self, now: Time, message: SchedulerMessage, turn: &mut Turn, out: &mut Outbox) {
@@ -350,7 +368,7 @@ impl Scheduler {
             SchedulerMessage::Credit { granted, window } => self.grant(granted, window, turn),
             SchedulerMessage::NewCredit { window } => self.begin_credit(window, turn),
             SchedulerMessage::Gate { open } => self.gate_open = open,
-            SchedulerMessage::Settings(settings) => self.change_settings(now, settings),
+            SchedulerMessage::Settings(settings) => self.switch_to(now, settings, turn),
             SchedulerMessage::Explain { ticket, subject } => {
                 self.ask(Question { ticket, subject, node: None }, out);
             }
@@ -376,6 +394,7 @@ impl Machine for Scheduler {
         self.earmarks.ended.clear();
         self.stop_records.clear();
         self.note_unsettled(&batch);
+        self.note_offers(&batch);
         let idle = self.is_idle_turn(now, &batch);
         for message in batch {
             self.handle(now, message, &mut turn, out);
@@ -384,7 +403,10 @@ impl Machine for Scheduler {
         self.release_by_time(now);
         self.thaw_due(now);
         self.raise_due(now);
+        self.settle_claims(&mut turn);
         self.advance_earmarks(&mut turn);
+        self.serve_claimants(&mut turn);
+        self.offer_claimed(&turn);
         if idle {
             self.sample_waiting();
         }
@@ -407,6 +429,8 @@ impl Machine for Scheduler {
             out.cluster.push(ClusterMessage::Seen { sequence });
         }
         self.disrupt(now, out);
+        self.renew_claims(now);
+        self.tell_claims(out);
         self.push_figures(out);
         self.fail_the_unable(out);
         if idle {
@@ -424,10 +448,7 @@ impl Machine for Scheduler {
     }
 
     fn next_deadline(&self) -> Option<Time> {
-        let gate = [self.earmarks.next_deadline(), self.next_disruption()];
-        let deadlines =
-            [self.shapes.next_window_close(), self.limits.next_wake(), self.next_thaw(), self.next_raise()];
-        deadlines.into_iter().chain(gate).flatten().min()
+        [self.deadline_but_claims(), self.next_claim()].into_iter().flatten().min()
     }
 
     fn rebuild(&mut self) {
@@ -439,6 +460,7 @@ impl Machine for Scheduler {
         self.shares.take_changed();
         self.rebuild_elastic();
         self.rebuild_ages();
+        self.rebuild_claims();
         self.live.order_by_start(self.settings.rebalance.any());
         self.doubt_everything();
     }

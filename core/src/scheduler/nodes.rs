@@ -407,7 +407,7 @@ impl Nodes {
         self.pools.in_order(wanted, packs, &self.entries, self.index.width())
     }
 
-    fn change(&mut self, id: NodeId, change: impl FnOnce(&mut NodeEntry)) {
+    pub(super) fn change(&mut self, id: NodeId, change: impl FnOnce(&mut NodeEntry)) {
         let entry = self.entries[id.index()].as_mut().expect("the caller has seen the node");
         let was_indexed = entry.takes_work();
         if was_indexed {

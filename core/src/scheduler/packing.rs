@@ -50,7 +50,7 @@ impl Room {
         self.company.join(shape);
     }
 
-    fn give_back(&mut self, shape: &ShapeSpec) {
+    pub(super) fn give_back(&mut self, shape: &ShapeSpec) {
         self.free += &shape.request;
         self.company.leave(shape);
     }

@@ -91,6 +91,11 @@ impl Turn {
         self.placements.iter().map(|placement| placement.attempt)
     }
 
+    /// What was placed after so many others, and where.
+    pub(super) fn placed_since(&self, mark: usize) -> Vec<(crate::id::Attempt, NodeId)> {
+        self.placements[mark..].iter().map(|placement| (placement.attempt, placement.node)).collect()
+    }
+
     pub(super) fn touch(&mut self, node: NodeId) {
         self.touched.push(node);
     }
@@ -204,6 +209,7 @@ impl Scheduler {
     fn end_turn(&mut self, turn: &mut Turn) {
         self.freeze_resized(turn.now);
         turn.wanted = self.shapes.news_of_wants();
+        self.note_in_vain(&self.shapes.parked().to_vec());
         self.shapes.unpark(&self.jobs);
     }
 
@@ -212,10 +218,7 @@ impl Scheduler {
         let is_gang = matches!(self.shapes.get(shape).key, ShapeKey::Gang(..));
         let lifted = self.withheld_for(shape);
         self.nodes.lift(&lifted, true);
-        let served = match is_gang {
-            false => self.place_role(entry, most, turn),
-            true => self.place_gang(entry.group, turn),
-        };
+        let served = self.place_beside_claims(entry, is_gang, most, turn);
         self.nodes.lift(&lifted, false);
         let place = if served == Served::NoRoom { Place::Parked } else { Place::Open };
         self.shapes.move_to(shape, place, &self.jobs);
@@ -228,7 +231,7 @@ impl Scheduler {
 
     /// Places up to `most` of the waiting tasks of a role, each on the node that comes first for it among
     /// those with room.
-    fn place_role(&mut self, entry: Entry, most: u32, turn: &mut Turn) -> Served {
+    pub(super) fn place_role(&mut self, entry: Entry, most: u32, turn: &mut Turn) -> Served {
         let (mut placed, mut served) = (0, Served::All);
         // The first decides where the others may go.
         let most = if self.decides_pool(entry.group) { 1 } else { most };
@@ -356,7 +359,7 @@ impl Scheduler {
     }
 
     /// Nodes that are kept from others and not from this shape.
-    fn withheld_for(&self, shape: ShapeId) -> Vec<NodeId> {
+    pub(super) fn withheld_for(&self, shape: ShapeId) -> Vec<NodeId> {
         let pool = self.shapes.get(shape).key.bound_pool();
         pool.map_or(Vec::new(), |pool| self.nodes.pools.cordoned(pool))
     }

@@ -217,9 +217,25 @@ impl Scheduler {
             return Help::None;
         }
         let Some(beneficiary) = self.next_beneficiary(wish, pass) else { return Help::None };
-        if let Some(places) = self.places_for(&beneficiary) {
+        // What is claimed for it is room for it.
+        let group = beneficiary.entry.group;
+        self.claims.of(group).into_iter().for_each(|index| self.lift_claim(index));
+        let help = self.help_one(wish, &beneficiary, cause, pass, out);
+        self.claims.of(group).into_iter().for_each(|index| self.hold_claim(index));
+        help
+    }
+
+    fn help_one(
+        &mut self,
+        wish: &Wish,
+        beneficiary: &Beneficiary,
+        cause: &dyn Cause,
+        pass: &mut Pass,
+        out: &mut Outbox,
+    ) -> Help {
+        if let Some(places) = self.places_for(beneficiary) {
             // What is ending anyway makes room for it.
-            self.note_promised(&beneficiary, &places, pass);
+            self.note_promised(beneficiary, &places, pass);
             for (role, node) in places {
                 let spec = self.role_spec(beneficiary.entry.group, role);
                 self.nodes.take(node, &spec);
@@ -228,7 +244,7 @@ impl Scheduler {
             return Help::Given;
         }
         let before = cause.measure(self, wish, pass);
-        let Some((units, places)) = self.search(wish, &beneficiary, cause, pass) else { return Help::None };
+        let Some((units, places)) = self.search(wish, beneficiary, cause, pass) else { return Help::None };
         let slots: Vec<Slot> = units.iter().flatten().copied().collect();
         let tasks: Vec<TaskId> = slots.iter().map(|slot| self.task_in(*slot)).collect();
         for task in &tasks {
@@ -236,11 +252,11 @@ impl Scheduler {
         }
         let group = beneficiary.entry.group;
         let evidence = self.witnessed.then(|| self.evidence(group, &places, &slots));
-        self.note_promised(&beneficiary, &places, pass);
+        self.note_promised(beneficiary, &places, pass);
         let after = cause.measure(self, wish, pass);
         let helps = lowers(before, after) || mutation::active(Mutation::StopForNothing);
         if !helps || !self.may_stop(tasks.len() as u64, pass) {
-            self.note_not_promised(&beneficiary, &places, pass);
+            self.note_not_promised(beneficiary, &places, pass);
             for task in &tasks {
                 self.charge(pass.now, self.leaf_of(task.job()), *task, 1);
             }
@@ -252,7 +268,7 @@ impl Scheduler {
         let record =
             StopRecord { cause: name, atomic, places: places.clone(), units, before, after, evidence };
         self.stop_records.push(record);
-        self.earmark(&beneficiary, name, places, &slots, pass);
+        self.earmark(beneficiary, name, places, &slots, pass);
         for slot in slots {
             self.count_stop(slot);
             self.stop(slot, name, out);

@@ -28,6 +28,7 @@ impl Scheduler {
         if before == standing || mutation::active(Mutation::KeepOldStanding) {
             return;
         }
+        self.claims.unsettled = true;
         let leaf_before = job.leaf;
         let unlisted = self.unlist(id);
         let leaf = self.leaf_for(&requestor, &standing);

@@ -74,8 +74,7 @@ impl Scheduler {
         }
         let spec = self.role_spec(entry.group, entry.role);
         let scope = self.shapes.get(shape).scopes[0];
-        let node = self.nodes.first_fit(scope, &spec)?;
-        Some(vec![(entry.role, node)])
+        self.nodes.first_fit(scope, &spec).map(|node| vec![(entry.role, node)])
     }
 
     /// Looks for those who have to go, and where the beneficiary goes then. The view is as it was before.

@@ -50,7 +50,7 @@ pub(super) struct Shape {
     pub(super) queue: Queue,
     pub(super) place: Place,
     /// How many tasks waited when the host was last told that a node is wanted.
-    wanted: u64,
+    pub(super) wanted: u64,
     /// The order of the queue's head, as the place it is in knows it.
     pub(super) order: Order,
 }
@@ -176,6 +176,15 @@ impl Shapes {
 
     pub(super) fn get(&self, id: ShapeId) -> &Shape {
         self.entries[id.0 as usize].as_ref().expect("a referenced shape is there")
+    }
+
+    pub(super) fn find(&self, id: ShapeId) -> Option<&Shape> {
+        self.entries.get(id.0 as usize)?.as_ref()
+    }
+
+    /// Shapes that were tried in this turn, in vain.
+    pub(super) fn parked(&self) -> &[ShapeId] {
+        &self.parked
     }
 
     pub(super) fn get_mut(&mut self, id: ShapeId) -> &mut Shape {
@@ -450,30 +459,6 @@ impl Shapes {
     pub(super) fn waits_for_room(&self, id: ShapeId) -> bool {
         let shape = self.entries.get(id.0 as usize).and_then(Option::as_ref);
         shape.is_some_and(|shape| shape.place == Place::Indexed && shape.window.is_none())
-    }
-
-    /// Of the shapes that were tried in vain those of which so many wait that it is news.
-    pub(super) fn news_of_wants(&mut self) -> Vec<(Arc<ShapeSpec>, u64)> {
-        let mut news = Vec::new();
-        for id in self.parked.clone() {
-            let shape = self.get_mut(id);
-            let tasks = shape.queue.tasks;
-            if shape.window.is_some() || tasks < (2 * shape.wanted).max(1) {
-                continue;
-            }
-            shape.wanted = tasks;
-            match &shape.key {
-                ShapeKey::Task(spec) => news.push((Arc::clone(spec), tasks)),
-                ShapeKey::Gang(roles, _) => {
-                    let groups = tasks / roles.iter().map(|(_, count)| u64::from(*count)).sum::<u64>();
-                    let role = |(spec, count): &(Arc<ShapeSpec>, u32)| {
-                        (Arc::clone(spec), u64::from(*count) * groups)
-                    };
-                    news.extend(roles.iter().filter(|(spec, _)| spec.guest_of.is_none()).map(role));
-                }
-            }
-        }
-        news
     }
 
     /// Ends a turn: what was tried in vain waits for room again.

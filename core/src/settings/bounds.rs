@@ -59,6 +59,9 @@ pub const HALF_TIME: Bounds<Span> = Bounds::new(HOUR, Span::from_millis(1), LONG
 
 pub const AGEING: Bounds<Span> = Bounds::new(Span::ZERO, Span::ZERO, LONG);
 
+/// At its maximum nobody ever claims anything.
+pub const CLAIM_AFTER: Bounds<Span> = Bounds::new(Span::from_whole_seconds(60), Span::ZERO, LONG);
+
 pub const FREEZE: Bounds<Span> = Bounds::new(Span::from_whole_seconds(60), Span::ZERO, LONG);
 
 pub const FAULTY_FAILURES: Bounds<u64> = Bounds::new(5, 0, 100);
@@ -122,6 +125,11 @@ pub const DESCRIPTIONS: &[(&str, &str)] = &[
     ("deadlines.overhead", "seconds an attempt gets on top of the `timeout` of its role"),
     ("deadlines.stop", "seconds until a node must confirm a stop"),
     ("deadlines.down", "seconds of silence until a suspect node is given up"),
+    (
+        "claim_after",
+        "seconds after which what does not fit may have nodes kept for it as they become free; \
+         1000000000 for never",
+    ),
     ("freeze", "seconds for which the size of an elastic group rests after it was changed"),
     (
         "headroom",

@@ -51,6 +51,8 @@ pub struct Settings {
     pub shares: ShareSettings,
     /// How elastic groups change their size.
     pub elastic: ElasticSettings,
+    /// How long something waits until nodes may be kept for it.
+    pub claim_after: ClaimAfter,
     /// When a node is avoided, and when it is taken out of use.
     pub faulty: FaultySettings,
     /// How often the machines are compared.
@@ -59,6 +61,23 @@ pub struct Settings {
     pub rebalance: RebalanceSettings,
     /// So many thousandths of a CPU a task must bring for each of its GPUs; 0 for none.
     pub gpu_cpu_ratio: u32,
+}
+
+/// A length of time that is a minute unless somebody says otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ClaimAfter(pub Span);
+
+impl Default for ClaimAfter {
+    fn default() -> ClaimAfter {
+        ClaimAfter(bounds::CLAIM_AFTER.default)
+    }
+}
+
+impl Settings {
+    /// How long something waits until nodes may be kept for it; nothing if they never are.
+    pub fn claims_after(&self) -> Option<Span> {
+        Some(self.claim_after.0).filter(|after| *after < bounds::CLAIM_AFTER.maximum)
+    }
 }
 
 /// When identical tasks that arrive one by one are planned together.

@@ -12,7 +12,7 @@ use super::bounds::{self, Bounds};
 use super::raw_sections::{RawDeadlines, RawLimits, RawRetention, override_with, seconds_or_default};
 use super::raw_shares::RawShares;
 use super::rebalance::{PROTECTED_MAX, raw_fraction};
-use super::{RawElastic, RawFaulty, RawMonitor, RawRebalance, Settings, WindowSettings};
+use super::{ClaimAfter, RawElastic, RawFaulty, RawMonitor, RawRebalance, Settings, WindowSettings};
 
 /// Settings under their names in files, each of them optional. Lengths of time are seconds.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -50,6 +50,8 @@ pub struct RawSettings {
     /// So many CPUs a task must bring for each of its GPUs; 0 for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu_cpu_ratio: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim_after: Option<f64>,
     #[serde(flatten)]
     pub shares: RawShares,
     #[serde(flatten)]
@@ -57,7 +59,7 @@ pub struct RawSettings {
 }
 
 /// Settings of the format on which nothing acts yet. None of them may be passed over in silence.
-const LATER: [Later; 2] = [Later::Absent("claim_after"), Later::Absent("resize_interval")];
+const LATER: [Later; 1] = [Later::Absent("resize_interval")];
 
 /// So many CPUs at most can be demanded for each GPU.
 const RATIO_MAX: f64 = 1_000.0;
@@ -99,6 +101,7 @@ impl RawSettings {
                 .get("protected_fraction")
                 .and_then(|cursor| cursor.number(0.0..=PROTECTED_MAX)),
             gpu_cpu_ratio: fields.get("gpu_cpu_ratio").and_then(|cursor| cursor.number(0.0..=RATIO_MAX)),
+            claim_after: read_seconds(fields, "claim_after", bounds::CLAIM_AFTER),
             shares: RawShares::read(fields),
             elastic: RawElastic::read(fields),
         };
@@ -123,6 +126,7 @@ impl RawSettings {
         self.rebalance.merge(&over.rebalance);
         override_with(&mut self.protected_fraction, &over.protected_fraction);
         override_with(&mut self.gpu_cpu_ratio, &over.gpu_cpu_ratio);
+        override_with(&mut self.claim_after, &over.claim_after);
         self.shares.merge(&over.shares);
         self.elastic.merge(&over.elastic);
     }
@@ -145,6 +149,12 @@ impl RawSettings {
             monitor: self.monitor.validate(&log),
             elastic: self.elastic.validate(&log),
             gpu_cpu_ratio: self.gpu_cpu_ratio(&log),
+            claim_after: ClaimAfter(seconds_or_default(
+                &log,
+                "claim_after",
+                self.claim_after,
+                bounds::CLAIM_AFTER,
+            )),
             rebalance: self.rebalance.validate(self.protected_fraction, &log),
             ..Settings::default()
         };
@@ -205,6 +215,7 @@ impl From<&Settings> for RawSettings {
             rebalance: RawRebalance::from(&settings.rebalance),
             protected_fraction: raw_fraction(&settings.rebalance),
             gpu_cpu_ratio: Some(f64::from(settings.gpu_cpu_ratio) / 1_000.0),
+            claim_after: Some(settings.claim_after.0.as_seconds()),
             shares: RawShares::of(&settings.shares, &settings.kinds),
             elastic: RawElastic::from(&settings.elastic),
         }

@@ -2,6 +2,7 @@
 //! decides everything else. What happens here can be made to happen again.
 
 mod ageing;
+mod claims;
 mod company;
 mod control;
 mod doors;

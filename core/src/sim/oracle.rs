@@ -36,6 +36,7 @@ impl World {
             "{overdue:?} is beyond its deadline and nobody does anything about it"
         );
         self.check_shares()?;
+        self.check_claims()?;
         self.check_ages()?;
         self.check_nobody_is_unable()?;
         self.check_nothing_could_start()
@@ -115,10 +116,11 @@ impl World {
         if self.scheduler.is_starved() {
             return Ok(());
         }
-        let free = self.open_free();
         for Startable { group: id, roles, atomic } in self.scheduler.startable() {
             let job = self.jobs.job(id.job()).map_err(|_| Broken::new(4, "a forgotten job waits"))?;
             let spec = &asked(&job.spec, id);
+            // What is claimed is for somebody else.
+            let free = self.open_free(Some(id));
             let starts = within_reach(&self.reach_of(id), &free).into_iter().any(|free| match atomic {
                 // Trying every way must end: where they are too many the question is left open.
                 true if !can_be_tried(&roles, free.len()) => false,
@@ -133,7 +135,9 @@ impl World {
         Ok(())
     }
 
-    fn open_free(&self) -> BTreeMap<NodeId, Room> {
+    /// What is free for a group.
+    fn open_free(&self, of: Option<GroupId>) -> BTreeMap<NodeId, Room> {
+        let claims = self.scheduler.claimed_from(of);
         let nodes = self.cluster.nodes().filter(|(_, node)| node.takes_work() && !node.deficit());
         // What is earmarked is for somebody else.
         let room = |id: NodeId, node: &Node| {
@@ -144,6 +148,10 @@ impl World {
                 company.join(&shape);
             }
             free -= &kept;
+            for held in claims.iter().filter(|held| held.0 == id) {
+                held.1.iter().for_each(|shape| company.join(shape));
+                free -= &held.2;
+            }
             let cordoned = node.pool_state == PoolState::Cordoned;
             Room { facts: Arc::clone(&node.facts), cordoned, free, company, some_day: false }
         };

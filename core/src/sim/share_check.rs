@@ -41,7 +41,10 @@ impl World {
             for (index, group) in job.groups.iter().enumerate() {
                 let group_id = GroupId::new(id, index as u16);
                 let waiting = match group.is_elastic() {
-                    false => group.count(TaskState::Queued) - group.delayed(),
+                    false => {
+                        let queued = group.count(TaskState::Queued) + group.count(TaskState::Assigned);
+                        queued - group.delayed()
+                    }
                     // What its size rests for wants nothing.
                     true if group.live > 0 && self.scheduler.rests(group_id) => 0,
                     true => group.wanted(),

@@ -51,6 +51,9 @@ const ALL: &[Mutation] = &[
     Mutation::GiveUnitsTwice,
     Mutation::KeepRevoked,
     Mutation::ConfirmStopEarly,
+    Mutation::StealClaim,
+    Mutation::KeepClaim,
+    Mutation::DelayClaim,
 ];
 
 /// Rules about taking work away.

@@ -16,6 +16,7 @@ use crate::spec::{
 };
 use crate::time::Span;
 
+use super::claims;
 use super::control;
 use super::elastic;
 use super::executor::{Behaviour, Course};
@@ -66,6 +67,7 @@ pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
         faulty: faulty(rng),
         elastic: elastic::settings(rng),
         rebalance: gate::rebalance(rng),
+        claim_after: claims::after(rng),
         ..Settings::default()
     }
 }
@@ -196,7 +198,14 @@ fn role(rng: &mut Rng, number: usize, start: Start) -> RoleSpec {
     let shape = Arc::new(shape);
     let timeout = (rng.u8(0..3) == 0).then(|| Span::from_millis(rng.u64(1..2_500)));
     let retries = retries(rng);
-    RoleSpec { shape, timeout, retries, ..RoleSpec::new(format!("r{number}"), min, max, Resources::new()) }
+    let duration = claims::duration(rng);
+    RoleSpec {
+        duration,
+        shape,
+        timeout,
+        retries,
+        ..RoleSpec::new(format!("r{number}"), min, max, Resources::new())
+    }
 }
 
 /// Now and then a role is there for the others, or its tasks are guests of those of the first.

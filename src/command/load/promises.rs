@@ -103,7 +103,7 @@ fn nothing_lost(machines: &Machines, accepted: Accepted) -> Result<(), String> {
     let (mut waiting, mut live, mut finished) = (0, 0, machines.jobs.summary().tasks);
     for (_, job) in machines.jobs.jobs() {
         for group in &job.groups {
-            waiting += group.count(TaskState::Queued);
+            waiting += group.count(TaskState::Queued) + group.count(TaskState::Assigned);
             live += u64::from(group.live);
             let ends = TaskState::ALL.into_iter().filter(|state| state.is_final());
             finished += ends.map(|state| group.count(state)).sum::<u64>();

@@ -1,0 +1,214 @@
+//! On which nodes a claimant is expected to start first, and who has to end there until then.
+//!
+//! Ends are supposed one after the other, in the order in which they are expected, until the claimant would
+//! find room. Who says how long it takes, or is of a kind that was measured, is expected to end then. Of
+//! everybody else, and of those who are late, nothing is known: they are taken to stay as long again as they
+//! have stayed, so that what has run for ever is chosen last.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::id::{Attempt, NodeId, Slot};
+use crate::spec::ShapeSpec;
+use crate::time::{Span, Time};
+
+use super::claimants::Claimant;
+use super::claims::{Claim, Held};
+use super::live::LiveView;
+use super::packing::Room;
+use super::{Scheduler, groups};
+
+/// So many nodes are looked at; of a larger cluster another part each time.
+const NODES_MAX: usize = 2_048;
+
+/// When an attempt is expected to end, and whether that is more than a guess.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct End {
+    pub(super) at: Time,
+    pub(super) is_guess: bool,
+}
+
+impl Scheduler {
+    pub(super) fn expected_end(&self, live: &LiveView, now: Time) -> End {
+        if live.stopping {
+            return End { at: now, is_guess: false };
+        }
+        let group = groups::find(&self.jobs, live.attempt.task.group).expect("a group outlives it");
+        let role = &group.roles[usize::from(live.attempt.task.role)];
+        let mean = || role.task_key.as_ref().and_then(|key| self.durations.mean(key));
+        let expected = role.expects().or_else(mean).or(role.timeout);
+        match expected.map(|expected| live.since + expected).filter(|end| *end > now) {
+            Some(at) => End { at, is_guess: false },
+            None => {
+                let again = now.since(live.since).max(Span::from_millis(1));
+                End { at: now + again, is_guess: true }
+            }
+        }
+    }
+
+    /// The attempts on nodes that would do for the claimant, in the order in which they are expected to end.
+    fn ends_for(&self, claimant: &Claimant, now: Time, start: usize) -> Vec<(End, Attempt)> {
+        let shape = self.shapes.get(claimant.shape);
+        let does = |spec: &Arc<ShapeSpec>, node: NodeId| {
+            let entry = self.nodes.get(node).expect("just seen");
+            !entry.keeps_out(spec)
+                && spec.request.fits_in(&entry.view.capacity)
+                && spec.rules.allow(&entry.view.facts)
+                && !self.claims.barred.contains(entry.view.facts.pool.as_str())
+        };
+        let (before, after): (Vec<NodeId>, Vec<NodeId>) =
+            self.nodes.iter().map(|(id, _)| id).partition(|id| id.index() < start);
+        let nodes = after.into_iter().chain(before);
+        let nodes = nodes.filter(|node| shape.key.specs().any(|spec| does(spec, *node))).take(NODES_MAX);
+        let mut ends = Vec::new();
+        for node in nodes {
+            let entry = self.nodes.get(node).expect("just seen");
+            let live = self.live.on_node(entry.attempts);
+            ends.extend(
+                live.filter(|live| !self.earmarks.waits_for(live.attempt.slot))
+                    .map(|live| (self.expected_end(live, now), live.attempt)),
+            );
+        }
+        ends.sort_unstable_by_key(|(end, attempt)| (*end, attempt.task, attempt.slot));
+        ends
+    }
+
+    /// The claim that this one would make, if it can be met at all.
+    pub(super) fn choose_nodes(&mut self, claimant: &Claimant, now: Time) -> Option<Claim> {
+        let nodes = self.nodes.iter().count().max(1);
+        let start = match nodes <= NODES_MAX {
+            true => 0,
+            false => (self.claims.made as usize * NODES_MAX) % nodes,
+        };
+        let ends = self.ends_for(claimant, now, start);
+        let lifted = self.withheld_for(claimant.shape);
+        self.nodes.lift(&lifted, true);
+        let places = self.earliest_places(claimant, &ends);
+        self.nodes.lift(&lifted, false);
+        self.claim_at(claimant, places?, &ends, now)
+    }
+
+    /// Where the claimant finds room first, if everybody ends in this order.
+    fn earliest_places(
+        &mut self,
+        claimant: &Claimant,
+        ends: &[(End, Attempt)],
+    ) -> Option<Vec<(u16, NodeId)>> {
+        let (mut ended, mut fails, mut step) = (0, 0, 1);
+        let mut found = self.places_of(claimant);
+        while found.is_none() && ended < ends.len() {
+            fails = ended;
+            let next = (ended + step).min(ends.len());
+            self.suppose_ended(&ends[ended..next], true);
+            (ended, step) = (next, step * 2);
+            found = self.places_of(claimant);
+        }
+        // With `fails` ends there is no room, with `ended` there is.
+        while found.is_some() && ended > fails + 1 {
+            let middle = fails + (ended - fails) / 2;
+            self.suppose_ended(&ends[middle..ended], false);
+            match self.places_of(claimant) {
+                Some(earlier) => (found, ended) = (Some(earlier), middle),
+                None => {
+                    self.suppose_ended(&ends[middle..ended], true);
+                    fails = middle;
+                }
+            }
+        }
+        self.suppose_ended(&ends[..ended], false);
+        found
+    }
+
+    fn places_of(&mut self, claimant: &Claimant) -> Option<Vec<(u16, NodeId)>> {
+        let entry = claimant.entry;
+        if claimant.atomic {
+            return self.room_for_gang(entry.group);
+        }
+        let group = groups::find(&self.jobs, entry.group).expect("what waits is there");
+        let spec = Arc::clone(&group.roles[usize::from(entry.role)].spec);
+        let scope = self.shapes.get(claimant.shape).scopes[0];
+        let node = self.nodes.first_fit(scope, &spec)?;
+        Some(vec![(entry.role, node)])
+    }
+
+    /// Supposes that these have ended, or that they have not.
+    fn suppose_ended(&mut self, ends: &[(End, Attempt)], ended: bool) {
+        for (_, attempt) in ends {
+            let live = *self.live.get(attempt.slot).expect("only live attempts are supposed to end");
+            let group = groups::find(&self.jobs, attempt.task.group).expect("a group outlives it");
+            let spec = Arc::clone(&group.roles[usize::from(attempt.task.role)].spec);
+            let node = live.node.expect("it was found on a node");
+            match ended {
+                true => self.nodes.give_back(node, &spec),
+                false => self.nodes.take(node, &spec),
+            }
+        }
+    }
+
+    /// The claim on these places: on each node those are awaited who end first, until there is room.
+    fn claim_at(
+        &self,
+        claimant: &Claimant,
+        places: Vec<(u16, NodeId)>,
+        ends: &[(End, Attempt)],
+        now: Time,
+    ) -> Option<Claim> {
+        let group = groups::find(&self.jobs, claimant.entry.group)?;
+        let mut shapes: BTreeMap<NodeId, Vec<Arc<ShapeSpec>>> = BTreeMap::new();
+        for (role, node) in &places {
+            shapes.entry(*node).or_default().push(Arc::clone(&group.roles[usize::from(*role)].spec));
+        }
+        let mut on_node: BTreeMap<NodeId, Vec<(End, Attempt)>> = BTreeMap::new();
+        for (end, attempt) in ends {
+            let node = self.live.get(attempt.slot).and_then(|live| live.node)?;
+            if shapes.contains_key(&node) {
+                on_node.entry(node).or_default().push((*end, *attempt));
+            }
+        }
+        let (mut start, mut nodes) = (End { at: now, is_guess: false }, BTreeMap::new());
+        for (node, shapes) in shapes {
+            let mut room = Room::on(self.nodes.get(node)?);
+            let mut awaited: Vec<Attempt> = Vec::new();
+            let mut coming = on_node.remove(&node).unwrap_or_default().into_iter();
+            while !has_room_for_all(room.clone(), &shapes) {
+                let (end, attempt) = coming.next()?;
+                let group = groups::find(&self.jobs, attempt.task.group)?;
+                room.give_back(&group.roles[usize::from(attempt.task.role)].spec);
+                awaited.push(attempt);
+                start = End { at: start.at.max(end.at), is_guess: start.is_guess | end.is_guess };
+            }
+            nodes.insert(node, Held::new(shapes, awaited));
+        }
+        let expected = (!start.is_guess).then_some(start.at);
+        Some(Claim {
+            entry: claimant.entry,
+            atomic: claimant.atomic,
+            shape: claimant.shape,
+            places,
+            nodes,
+            pool: None,
+            made: now,
+            expected,
+            review: now,
+            late: false,
+        })
+    }
+
+    /// Attempts that have to end before a claimant can start.
+    pub(super) fn awaited_by(&self, claim: &Claim) -> u32 {
+        let is_live =
+            |slot: Slot, attempt: &Attempt| self.live.get(slot).is_some_and(|live| live.attempt == *attempt);
+        let held = claim.nodes.values().flat_map(|held| &held.awaited);
+        held.filter(|attempt| is_live(attempt.slot, attempt)).count() as u32
+    }
+}
+
+fn has_room_for_all(mut room: Room, shapes: &[Arc<ShapeSpec>]) -> bool {
+    shapes.iter().all(|shape| {
+        let admits = !room.free.has_negative() && room.admits(shape);
+        if admits {
+            room.take(shape);
+        }
+        admits
+    })
+}

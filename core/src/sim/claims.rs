@@ -1,0 +1,76 @@
+//! Claims in the worlds: how long work waits until it may hold one, how long it says that it takes, and that
+//! nobody who is let in holds a claimant up.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fastrand::Rng;
+
+use crate::id::{Attempt, NodeId};
+use crate::machine::{Broken, promise};
+use crate::messages::ClaimView;
+use crate::settings::ClaimAfter;
+use crate::time::Span;
+
+use super::world::World;
+
+/// Most wait a short time only, some for ever.
+pub(super) fn after(rng: &mut Rng) -> ClaimAfter {
+    let milliseconds = rng.choice([0, 0, 20, 200, 2_000, 1_000_000_000_000]).expect("not empty");
+    ClaimAfter(Span::from_millis(milliseconds))
+}
+
+/// What a role says about itself is true now and then.
+pub(super) fn duration(rng: &mut Rng) -> Option<Span> {
+    let spans = [None, None, Some(1), Some(20), Some(300), Some(2_000)];
+    rng.choice(spans).expect("not empty").map(Span::from_millis)
+}
+
+impl World {
+    /// One claim in each pool, held by somebody who waits, on nodes that are enough for it once those have
+    /// ended who are waited for; and none of these began after the claim without saying that it ends in time.
+    pub(super) fn check_claims(&self) -> Result<(), Broken> {
+        let claims = self.scheduler.claims();
+        let pools: BTreeSet<&Arc<str>> = claims.iter().map(|claim| &claim.pool).collect();
+        let of_all = claims.iter().any(|claim| &*claim.pool == "*");
+        promise!(6, pools.len() == claims.len(), "a pool has several claims: {claims:?}");
+        promise!(6, !of_all || claims.len() == 1, "a pool has several claims: {claims:?}");
+        for claim in &claims {
+            let group = claim.group;
+            let waits = self.scheduler.explain(group).is_some_and(|explanation| explanation.waiting > 0);
+            promise!(9, waits, "{group} holds a claim and does not wait");
+            for (id, awaited, need) in self.scheduler.awaited(group) {
+                let node = self.cluster.node(id).ok_or_else(|| Broken::new(9, "a claim on no node"))?;
+                let mut free = node.capacity.clone();
+                let on_node = self.cluster.live().filter(|live| live.node == id);
+                for live in on_node.filter(|live| !awaited.contains(&live.attempt)) {
+                    free -= &self.request(live.attempt);
+                }
+                promise!(6, need.fits_in(&free), "{id} is claimed by {group}, and others hold it up");
+                self.check_awaited(claim, id, &awaited)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn request(&self, attempt: Attempt) -> crate::resources::Resources {
+        let job = self.jobs.job(attempt.task.job()).expect("a job outlives its attempts");
+        let group = &job.spec.groups[attempt.task.group.index()];
+        group.roles[usize::from(attempt.task.role)].shape.request.clone()
+    }
+
+    /// Whoever came after the claim and is awaited says that it ends before the claimant is to start.
+    fn check_awaited(&self, claim: &ClaimView, node: NodeId, awaited: &[Attempt]) -> Result<(), Broken> {
+        let Some(expected) = claim.expected else { return Ok(()) };
+        for live in self.jobs.live().filter(|live| awaited.contains(&live.attempt)) {
+            let job = self.jobs.job(live.attempt.task.job()).expect("a job outlives its attempts");
+            let group = &job.spec.groups[live.attempt.task.group.index()];
+            let role = &group.roles[usize::from(live.attempt.task.role)];
+            let longest = role.duration.or(role.timeout).or(job.spec.standing.lifetime);
+            let began = self.scheduler.began(live.attempt).filter(|began| *began > claim.made);
+            let in_time = began.is_none_or(|began| longest.is_some_and(|span| began + span <= expected));
+            promise!(6, in_time, "{} on {node} ends after the claimant is to start", live.attempt);
+        }
+        Ok(())
+    }
+}
