@@ -41,8 +41,8 @@ fn jobs_of_a_class_take_turns_from_the_fewest_running() {
             let tasks = count(job, 1) + count(job, 2);
             json!({"name": job[0], "requestor": "land", "tasks": tasks, "request": {"slot": 1}})
         });
-        let running = some(1)
-            .map(|job| json!({"job": job[0], "group": "tasks", "role": "task", "count": job[1]}));
+        let running =
+            some(1).map(|job| json!({"job": job[0], "group": "tasks", "role": "task", "count": job[1]}));
         let scenario = json!({
             "config": "scoot", "settings": {"window": 0},
             "nodes": [{"name": "w", "count": workers, "capacity": {"slot": 1}}],
