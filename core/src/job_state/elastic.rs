@@ -56,7 +56,7 @@ impl Role {
         self.bounds.is_some_and(|bounds| self.live() == 0 && self.done() >= bounds.min.max(1))
     }
 
-    fn is_closing(&self) -> bool {
+    pub(super) fn is_closing(&self) -> bool {
         self.bounds.is_some_and(|bounds| bounds.closing)
     }
 

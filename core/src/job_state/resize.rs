@@ -44,7 +44,9 @@ impl JobState {
             return Ok(None);
         }
         let over = matches!(group.status, GroupStatus::Withdrawing | GroupStatus::Finished);
-        if over || view.is_closed() {
+        // A role that begins to end takes no new members, so it can never reach a larger minimum.
+        let too_late = view.is_closing() && min > bounds.min;
+        if over || view.is_closed() || too_late {
             return Err(Refusal::GroupOver(id));
         }
         let tasks = job.groups.iter().flat_map(|group| &group.roles).map(|role| u64::from(role.tasks()));

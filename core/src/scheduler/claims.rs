@@ -211,12 +211,9 @@ impl Scheduler {
     pub(super) fn settle_claims(&mut self, turn: &mut Turn) {
         for index in (0..self.claims.entries.len()).rev() {
             let claim = &self.claims.entries[index];
-            match self.why_over(claim) {
-                Some(why) => {
-                    self.end_claim(index, why).into_iter().for_each(|node| turn.touch(node));
-                    continue;
-                }
-                None => {}
+            if let Some(why) = self.why_over(claim) {
+                self.end_claim(index, why).into_iter().for_each(|node| turn.touch(node));
+                continue;
             }
             self.lift_claim(index);
             self.hold_claim(index);

@@ -171,7 +171,9 @@ impl Scheduler {
                 kept.push((node, lacking));
             }
         }
-        let (atomic, left, until) = (beneficiary.atomic, Vec::new(), None);
+        // Where nobody has to go first it is free at once, but it may have to wait for credit or a limit.
+        let until = pending.is_empty().then(|| pass.now + self.settings.rebalance.earmark);
+        let (atomic, left) = (beneficiary.atomic, Vec::new());
         self.earmarks.insert(Earmark { group, atomic, cause, places, pending, left, kept, until });
     }
 

@@ -209,7 +209,8 @@ impl Scheduler {
     fn end_turn(&mut self, turn: &mut Turn) {
         self.freeze_resized(turn.now);
         turn.wanted = self.shapes.news_of_wants();
-        self.note_in_vain(&self.shapes.parked().to_vec());
+        let parked = self.shapes.parked().to_vec();
+        self.note_in_vain(&parked);
         self.shapes.unpark(&self.jobs);
     }
 
