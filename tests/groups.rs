@@ -93,3 +93,22 @@ fn check_all(cases: &str, least: usize) {
 fn groups_and_jobs_stay_in_one_pool() {
     check_all(include_str!("groups/pools.json"), 12);
 }
+
+/// Goal: no order of arrivals and ends keeps sets of hosts from running one after the other; a claim keeps
+/// hosts for the first of them, and lets others use them only if they do not hold it up.
+#[test]
+fn sets_of_hosts_neither_block_each_other_nor_starve() {
+    check_all(include_str!("groups/deadlock.json"), 16);
+}
+
+/// Goal: a set runs if and only if every member can have a host of its own.
+#[test]
+fn a_set_runs_if_its_members_can_be_matched_with_hosts() {
+    check_all(include_str!("groups/feasibility.json"), 6);
+}
+
+/// Goal: known groups of equal tasks start whole or not at all.
+#[test]
+fn known_groups_start_whole_or_not_at_all() {
+    check_all(include_str!("groups/gangs.json"), 8);
+}
