@@ -183,6 +183,30 @@ fn protected_work_stays() {
     assert!(stops(json!({"stops_per_second": 0.1, "stops_saved_up": 1})).len() < 4);
 }
 
+/// Goal: work that is not preemptible is never stopped for others, whatever the cause, and says so. Method: the
+/// loan, a higher band and a queue below its share, each against such work.
+#[test]
+fn firm_work_stays_for_every_cause() {
+    let mut loan = lent();
+    loan["jobs"][1]["preemptible"] = json!(false);
+    assert_eq!(kinds(&report(&loan), "stop"), []);
+    for preemptible in [true, false] {
+        let report = report(&json!({
+            "settings": {"window": 0, "queue_key": "dominant", "protected_fraction": 0.0,
+                         "queues": [{"name": "a"}, {"name": "b"}],
+                         "bands": {"normal": 10, "production": 100}, "strict_bands": ["production"],
+                         "rebalance": {"higher": true}},
+            "nodes": [{"name": "n", "capacity": {"cpu": 4}}],
+            "jobs": [{"name": "first", "queue": "a", "lifetime": 0, "preemptible": preemptible, "tasks": 4,
+                      "request": {"cpu": 1}},
+                     {"name": "second", "queue": "b", "tasks": 2, "request": {"cpu": 1}},
+                     {"name": "urgent", "band": "production", "tasks": 1, "request": {"cpu": 1}}],
+            "running": [{"job": "first", "count": 4}],
+        }));
+        assert_eq!(kinds(&report, "stop").is_empty(), !preemptible, "{report}");
+    }
+}
+
 /// Goal: a strict band takes from lower ones only when that is enabled, no more than it needs, the newest
 /// first, and a task that could not start anyway costs nobody anything. Method: one node, three tasks.
 #[test]
@@ -259,8 +283,20 @@ fn what_waits_says_who_would_go_for_it() {
     };
     let (gate, sentence) = outlook(&|_| {});
     assert_eq!(gate["would"]["victims"].as_array().map(Vec::len), Some(1), "{gate}");
-    assert_eq!(gate["would"]["at_once"], json!(false));
-    assert!(sentence.contains("1 running tasks would go for it once the gate has opened"), "{sentence}");
+    assert_eq!((&gate["would"]["at_once"], &gate["would"]["from"]), (&json!(false), &json!(5_000_000)));
+    assert!(sentence.contains("1 running tasks would go for it at 5.000"), "{sentence}");
+    let (gate, _) = outlook(&|all| {
+        all["settings"]["classes"][0]["percent"] = json!(1);
+        all["settings"]["classes"][1]["percent"] = json!(99);
+    });
+    assert!(gate["nobody"].is_object(), "its class is entitled to nothing: {gate}");
+    let (gate, sentence) = outlook(&|all| {
+        all["until"] = json!(7);
+        all["settings"]["rebalance"]["stops_per_second"] = json!(0.1);
+        all["settings"]["rebalance"]["stops_saved_up"] = json!(1);
+    });
+    assert_eq!(gate["would"]["at_once"], json!(false), "the rate is used up: {gate}");
+    assert!(sentence.contains("would go for it at 15.000"), "{sentence}");
     let (gate, sentence) = outlook(&|all| all["settings"]["rebalance"]["minimum_run"] = json!(60));
     assert!(gate["nobody"]["until"].is_number(), "{gate}");
     assert!(sentence.contains("nobody who runs may go for it before"), "{sentence}");

@@ -68,12 +68,13 @@ fn cluster(case: &Value) -> Value {
 /// by its queue and round.
 fn jobs(entry: &Value, round: usize, count: &mut usize) -> Vec<Value> {
     let lifetime = if entry["firm"] == json!(true) { Value::Null } else { json!(0) };
+    let preemptible = entry["firm"] != json!(true);
     let request = json!({"cpu": entry["cpu"], "memory": format!("{}Gi", entry["memory"])});
     let tasks = number(&entry["tasks"]);
     let mut job = |body: Value| {
         *count += 1;
         let mut job = json!({"name": format!("{} {round} {count}", text(&entry["queue"])), "queue": entry["queue"],
-                             "band": entry["band"], "lifetime": lifetime});
+                             "band": entry["band"], "lifetime": lifetime, "preemptible": preemptible});
         job.as_object_mut().expect("a table").extend(body.as_object().expect("a table").clone());
         job
     };

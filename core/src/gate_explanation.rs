@@ -16,8 +16,9 @@ use crate::time::Time;
 pub enum GateOutlook {
     /// Room is kept for it, or will be when those have ended who are being stopped for it.
     Kept { cause: StopCause },
-    /// These would go for it; at once, or when the classes have been too far apart for long enough.
-    Would { cause: StopCause, at_once: bool, victims: Vec<TaskId> },
+    /// These would go for it, at once or not before then. Without a moment the classes have to come too far
+    /// apart first.
+    Would { cause: StopCause, at_once: bool, from: Option<Time>, victims: Vec<TaskId> },
     /// Nobody may go for it, or not yet: the first who is protected is so until then.
     Nobody { until: Option<Time> },
 }
@@ -55,6 +56,8 @@ pub enum Protection {
     Off,
     /// It has not run for long enough, or the size of its group rests.
     Until { until: Time },
+    /// It is never stopped for somebody else's sake.
+    Firm,
     /// It was stopped as often as may be.
     StoppedBefore { times: u32 },
     /// No band is above its own.
@@ -73,8 +76,12 @@ impl fmt::Display for GateOutlook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             GateOutlook::Kept { .. } => f.write_str("room is being made for it"),
-            GateOutlook::Would { at_once, victims, .. } => {
-                let when = if *at_once { "now" } else { "once the gate has opened" };
+            GateOutlook::Would { at_once, from, victims, .. } => {
+                let when = match from {
+                    _ if *at_once => "now".to_owned(),
+                    Some(from) => format!("at {from}"),
+                    None => "once the gate has opened".to_owned(),
+                };
                 let many = victims.len();
                 let first = victims.first().map(|task| format!(", {task} first")).unwrap_or_default();
                 write!(f, "{many} running tasks would go for it {when}{first}")
@@ -122,6 +129,7 @@ impl fmt::Display for Protection {
         match self {
             Protection::Off => f.write_str("nothing is ever taken away"),
             Protection::Until { until } => write!(f, "it is protected until {until}"),
+            Protection::Firm => f.write_str("it is never stopped for others"),
             Protection::StoppedBefore { times } => write!(f, "it was stopped {times} times, that is enough"),
             Protection::Band => f.write_str("no band is above its own"),
             Protection::ClassWithinPercent => f.write_str("its class has no more than its percent"),

@@ -90,6 +90,8 @@ pub enum Mutation {
     StopForNothing,
     /// The Scheduler stops more than it takes.
     StopTooMany,
+    /// The Scheduler stops work that is firm.
+    TakeFirm,
     /// The Scheduler stops faster than it may.
     IgnoreStopRate,
     /// The Scheduler gives the room that a stop freed to anybody.

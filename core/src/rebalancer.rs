@@ -16,11 +16,13 @@ pub struct Rebalancer {
     /// Since when the spread has been over the threshold without a break.
     over_since: Option<Time>,
     gate_open: bool,
+    /// What the Scheduler was told of the clock.
+    told: Option<Time>,
 }
 
 impl Rebalancer {
     pub fn new(settings: Arc<Settings>) -> Rebalancer {
-        Rebalancer { settings, spread: 0, over_since: None, gate_open: false }
+        Rebalancer { settings, spread: 0, over_since: None, gate_open: false, told: None }
     }
 
     pub fn is_gate_open(&self) -> bool {
@@ -73,6 +75,11 @@ impl Machine for Rebalancer {
             self.gate_open = open;
             out.scheduler.push(SchedulerMessage::Gate { open });
         }
+        let opens = self.opens_at().filter(|_| !open);
+        if opens != self.told {
+            self.told = opens;
+            out.scheduler.push(SchedulerMessage::GateClock { opens });
+        }
     }
 
     fn wake_at(&self) -> Option<Time> {
@@ -113,11 +120,13 @@ mod tests {
         rebalancer.receive(Time(50), vec![figures(45)], &mut out);
         assert_eq!(rebalancer.wake_at(), None, "the spread fell back: the clock is reset");
         rebalancer.receive(Time(60), vec![figures(60)], &mut out);
-        assert!(out.scheduler.is_empty());
+        let clock = |opens| SchedulerMessage::GateClock { opens };
+        let told = [clock(Some(Time(100))), clock(None), clock(Some(Time(160)))];
+        assert_eq!(out.scheduler, told, "when it would open, and that it would not");
         rebalancer.wake(Time(160), &mut out);
-        assert_eq!(out.scheduler, [SchedulerMessage::Gate { open: true }]);
+        assert_eq!(out.scheduler[3..], [SchedulerMessage::Gate { open: true }, clock(None)]);
         rebalancer.receive(Time(170), vec![figures(40)], &mut out);
-        assert_eq!(out.scheduler[1], SchedulerMessage::Gate { open: false });
+        assert_eq!(out.scheduler[5], SchedulerMessage::Gate { open: false });
     }
 
     #[test]
@@ -127,7 +136,8 @@ mod tests {
         rebalancer.receive(Time(0), vec![figures(70)], &mut out);
         rebalancer.wake(Time(100), &mut out);
         rebalancer.receive(Time(110), vec![figures(65), RebalancerMessage::Rebalanced], &mut out);
-        assert_eq!(out.scheduler[1], SchedulerMessage::Gate { open: false });
+        let clock = SchedulerMessage::GateClock { opens: Some(Time(210)) };
+        assert_eq!(out.scheduler[3..], [SchedulerMessage::Gate { open: false }, clock]);
         assert_eq!(rebalancer.wake_at(), Some(Time(210)), "still too far apart: it may open again");
     }
 

@@ -34,6 +34,8 @@ pub struct JobSpec {
     pub priority: i32,
     /// How long it may hold what it holds beyond its queue's share; `None` for as long as it runs.
     pub lifetime: Option<Duration>,
+    /// Whether it is never stopped for somebody else's sake, whoever that is.
+    pub firm: bool,
     /// When it should be finished, on the runtime's own clock: inside a band and priority the earliest
     /// goes first.
     pub finish_by: Option<Time>,
@@ -136,6 +138,13 @@ impl JobSpec {
         self
     }
 
+    /// Says that the job is never stopped for somebody else's sake, whoever that is.
+    #[must_use]
+    pub fn firm(mut self) -> JobSpec {
+        self.firm = true;
+        self
+    }
+
     /// Says when the job should be finished, on the runtime's own clock.
     #[must_use]
     pub fn finish_by(mut self, moment: Time) -> JobSpec {
@@ -163,6 +172,7 @@ impl JobSpec {
             band: self.band.as_str().into(),
             priority: self.priority,
             lifetime: self.lifetime.map(|lifetime| span("lifetime", lifetime)).transpose()?,
+            firm: self.firm,
             finish_by: self.finish_by,
         })
     }

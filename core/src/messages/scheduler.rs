@@ -98,6 +98,10 @@ pub enum SchedulerMessage {
     Gate {
         open: bool,
     },
+    /// From the Rebalancer: when the gate opens if nothing changes. It matters to explanations only.
+    GateClock {
+        opens: Option<Time>,
+    },
     /// From the host that carries out the assignments itself: so many placements may be made in all,
     /// `window` more than it has dealt with.
     Credit {

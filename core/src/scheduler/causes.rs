@@ -63,12 +63,8 @@ impl Scheduler {
         let cause = Imbalance { targets: self.class_targets() };
         let mut stuck: BTreeSet<(ShapeId, u16)> = BTreeSet::new();
         loop {
-            let entitled = |wish: &&Wish| {
-                let held = self.running_units(usize::from(wish.class));
-                let wanted = self.units_of(wish.shape, self.price_of(wish.shape)).max(1);
-                !stuck.contains(&(wish.shape, wish.level))
-                    && held + wanted <= cause.targets[usize::from(wish.class)]
-            };
+            let entitled =
+                |wish: &&Wish| !stuck.contains(&(wish.shape, wish.level)) && cause.is_entitled(self, wish);
             let below = |wish: &&Wish| {
                 let class = usize::from(wish.class);
                 let lacking = cause.targets[class] - self.running_units(class);
@@ -124,31 +120,30 @@ impl Scheduler {
         targets.iter().enumerate().map(|one| u128::from(short(one))).sum()
     }
 
-    /// Who would go for the first of a wish, for which cause, and whether at once.
-    pub(super) fn who_would_go(
-        &mut self,
-        wish: &Wish,
-        pass: &mut Pass,
-    ) -> Option<(StopCause, bool, Vec<TaskId>)> {
+    /// Who would go for the first of a wish, and for which cause.
+    pub(super) fn who_would_go(&mut self, wish: &Wish, pass: &mut Pass) -> Option<(StopCause, Vec<TaskId>)> {
         let rebalance = self.settings.rebalance;
-        let mut causes: Vec<(Box<dyn Cause>, bool)> = Vec::new();
+        let mut causes: Vec<Box<dyn Cause>> = Vec::new();
         let lowest = self.settings.shares.levels() as u16 - 1;
         if (rebalance.higher || rebalance.lifetime) && wish.level < lowest {
             let cause = HigherWork { old_only: !rebalance.higher, floors: self.floors() };
-            causes.push((Box::new(cause), true));
+            causes.push(Box::new(cause));
         }
         if rebalance.threshold > 0 && self.settings.shares.classes.is_some() {
-            causes.push((Box::new(Imbalance { targets: self.class_targets() }), self.gate_open));
+            let cause = Imbalance { targets: self.class_targets() };
+            if cause.is_entitled(self, wish) {
+                causes.push(Box::new(cause));
+            }
         }
         if (rebalance.lifetime || rebalance.protected_fraction.is_some()) && !self.shares.is_plain() {
             let cause = self.fair_cause();
             let share = cause.shares.get(&wish.queue).map_or(0, |(share, _)| *share);
             if self.measure_with(wish) <= share {
-                causes.push((Box::new(cause), true));
+                causes.push(Box::new(cause));
             }
         }
         let beneficiary = self.next_beneficiary(wish, pass)?;
-        for (cause, at_once) in causes {
+        for cause in causes {
             let before = cause.measure(self, wish, pass);
             let Some((units, places)) = self.search(wish, &beneficiary, &*cause, pass) else { continue };
             let tasks: Vec<TaskId> = units.iter().flatten().map(|slot| self.task_in(*slot)).collect();
@@ -162,7 +157,7 @@ impl Scheduler {
                 self.charge(pass.now, self.leaf_of(task.job()), *task, 1);
             }
             if lowers(before, after) {
-                return Some((cause.name(beneficiary.entry.group), at_once, tasks));
+                return Some((cause.name(beneficiary.entry.group), tasks));
             }
         }
         None
@@ -200,6 +195,15 @@ impl Cause for HigherWork {
 
     fn name(&self, group: GroupId) -> StopCause {
         if self.old_only { StopCause::Lifetime(group) } else { StopCause::HigherWork(group) }
+    }
+}
+
+impl Imbalance {
+    /// Whether the class of a wish is entitled to what it asks for.
+    fn is_entitled(&self, scheduler: &Scheduler, wish: &Wish) -> bool {
+        let held = scheduler.running_units(usize::from(wish.class));
+        let wanted = scheduler.units_of(wish.shape, scheduler.price_of(wish.shape)).max(1);
+        held + wanted <= self.targets[usize::from(wish.class)]
     }
 }
 

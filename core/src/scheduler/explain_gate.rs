@@ -2,6 +2,7 @@
 
 use crate::gate_explanation::{GateOutlook, Protection, RunningTask, Threat};
 use crate::id::{GroupId, TaskId};
+use crate::outcome::StopCause;
 use crate::time::Time;
 
 use super::Scheduler;
@@ -19,6 +20,7 @@ impl Scheduler {
         }
         let stops = self.stops_of(task);
         match self.protected_until(live) {
+            Some(Time::NEVER) if self.is_firm(task) => protections.push(Protection::Firm),
             Some(Time::NEVER) => protections.push(Protection::StoppedBefore { times: stops }),
             Some(until) if until > self.now => protections.push(Protection::Until { until }),
             _ => {}
@@ -88,8 +90,15 @@ impl Scheduler {
         let found = self.who_would_go(&wish, &mut pass);
         self.end_pass(&mut pass);
         own.iter().for_each(|index| self.hold_claim(*index));
+        let paced = |victims: &Vec<TaskId>| self.stoppable_from(now, victims.len() as u64);
+        let found = found.and_then(|(cause, victims)| paced(&victims).map(|from| (cause, victims, from)));
         Some(match found {
-            Some((cause, at_once, victims)) => GateOutlook::Would { cause, at_once, victims },
+            Some((cause, victims, from)) => {
+                let by_gate = matches!(cause, StopCause::Imbalance(_)) && !self.gate_open;
+                let from = if by_gate { self.gate_opens.map(|opens| opens.max(from)) } else { Some(from) };
+                let at_once = from.is_some_and(|from| from <= now) && !by_gate;
+                GateOutlook::Would { cause, at_once, from: from.filter(|_| !at_once), victims }
+            }
             None => {
                 let until = pass.candidates.next.into_iter().chain(pass.again).min();
                 GateOutlook::Nobody { until: until.filter(|until| *until > now) }

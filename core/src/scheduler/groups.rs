@@ -124,7 +124,13 @@ impl JobView {
     }
 
     pub(super) fn lifetime(&self) -> Option<Span> {
-        self.standing.as_ref().and_then(|standing| standing.1.lifetime)
+        let standing = self.standing.as_ref().filter(|standing| !standing.1.firm);
+        standing.and_then(|standing| standing.1.lifetime)
+    }
+
+    /// It is never stopped for somebody else's sake.
+    pub(super) fn is_firm(&self) -> bool {
+        self.standing.as_ref().is_some_and(|standing| standing.1.firm)
     }
 
     pub(super) fn band(&self) -> &str {

@@ -138,6 +138,8 @@ pub struct Scheduler {
     /// The last plan that ClusterState has dealt with.
     booked_plan: u64,
     gate_open: bool,
+    /// When it opens if nothing changes.
+    gate_opens: Option<Time>,
     /// What the Rebalancer was told last.
     last_figures: Vec<ShareFigure>,
     credit: Option<Credit>,
@@ -215,6 +217,7 @@ impl Scheduler {
             last_plan: 0,
             booked_plan: 0,
             gate_open: false,
+            gate_opens: None,
             last_figures: Vec::new(),
             credit: None,
             questions: VecDeque::new(),
@@ -368,6 +371,7 @@ impl Scheduler {
             SchedulerMessage::Credit { granted, window } => self.grant(granted, window, turn),
             SchedulerMessage::NewCredit { window } => self.begin_credit(window, turn),
             SchedulerMessage::Gate { open } => self.gate_open = open,
+            SchedulerMessage::GateClock { opens } => self.gate_opens = opens,
             SchedulerMessage::Settings(settings) => self.switch_to(now, settings, turn),
             SchedulerMessage::Explain { ticket, subject } => {
                 self.ask(Question { ticket, subject, node: None }, out);

@@ -113,13 +113,14 @@ impl Scheduler {
     /// Whether something comes in after which somebody may have to give way.
     pub(super) fn note_unsettled(&mut self, batch: &[SchedulerMessage]) {
         let means_nothing = |message: &SchedulerMessage| {
-            use SchedulerMessage::{Audit, Committed, Explain, ExplainOn, ListSizes, ListWaiting};
+            use SchedulerMessage::{Audit, Committed, Explain, ExplainOn, GateClock, ListSizes, ListWaiting};
             matches!(
                 message,
                 Audit(_)
                     | Committed { .. }
                     | Explain { .. }
                     | ExplainOn { .. }
+                    | GateClock { .. }
                     | ListSizes { .. }
                     | ListWaiting { .. }
             )
@@ -291,6 +292,16 @@ impl Scheduler {
         }
         bucket.charge(pass.now, tasks);
         true
+    }
+
+    /// From when on so many could be stopped at the rate that is allowed; `None` if there never is.
+    pub(super) fn stoppable_from(&self, now: Time, tasks: u64) -> Option<Time> {
+        let Some(rate) = self.settings.rebalance.rate else { return Some(now) };
+        let mut bucket = self.stop_bucket.clone().unwrap_or_else(|| Bucket::new(rate, now));
+        if bucket.rate() != rate {
+            bucket.set_rate(now, rate);
+        }
+        Some(bucket.next_time_for(now, tasks)).filter(|next| *next != Time::NEVER)
     }
 
     pub(super) fn note_promised(&mut self, beneficiary: &Beneficiary, places: &Places, pass: &mut Pass) {

@@ -14,6 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{GroupId, Slot, TaskId};
+use crate::mutation::{self, Mutation};
 use crate::settings::RebalanceSettings;
 use crate::spec::Start;
 use crate::time::Time;
@@ -164,11 +165,19 @@ impl Scheduler {
         candidates
     }
 
-    /// Until when nobody may stop this for somebody else's sake: it has not had its node for long enough, the
-    /// size of its group rests, or it was stopped too often before. `None` if nothing protects it.
+    /// Whether nobody may ever stop this for somebody else's sake.
+    pub(super) fn is_firm(&self, task: TaskId) -> bool {
+        let job = self.jobs.get(task.job().0);
+        job.is_some_and(|job| job.is_firm()) && !mutation::active(Mutation::TakeFirm)
+    }
+
+    /// Until when nobody may stop this for somebody else's sake: it is firm, it has not had its node for
+    /// long enough, the size of its group rests, or it was stopped too often before. `None` if nothing
+    /// protects it.
     pub(super) fn protected_until(&self, live: &LiveView) -> Option<Time> {
         let RebalanceSettings { minimum_run, stops_per_task, .. } = self.settings.rebalance;
-        if u64::from(self.stops_of(live.attempt.task)) >= stops_per_task {
+        let stops = u64::from(self.stops_of(live.attempt.task));
+        if stops >= stops_per_task || self.is_firm(live.attempt.task) {
             return Some(Time::NEVER);
         }
         let rests = self.group(live.attempt.task.group).and_then(|group| group.elastic.as_ref()?.thaws);

@@ -104,6 +104,7 @@ pub(super) fn stand(rng: &mut Rng, job: &mut JobSpec) {
         band: rng.choice(BANDS).expect("not empty").into(),
         priority: rng.i32(-1..=1),
         lifetime: lifetime.map(Span::from_millis),
+        firm: rng.u8(0..8) == 0,
         finish_by: rng.bool().then(|| Time(rng.u64(0..30_000_000))),
     };
 }

@@ -32,13 +32,15 @@ type Earmarks = [(u64, GroupId, StopCause, Option<Time>)];
 impl StopWatch {
     /// Forgets who went for whom when something happens that no stop has caused.
     pub(super) fn hear(&mut self, message: &SchedulerMessage) {
-        use SchedulerMessage::{Audit, Committed, Explain, Gate, Member, Pending, Released, Return};
+        use SchedulerMessage::{
+            Audit, Committed, Explain, Gate, GateClock, Member, Pending, Released, Return,
+        };
         let follows = match message {
             Released(ended) => ended
                 .iter()
                 .all(|end| matches!(end.outcome, Outcome::Preempted(cause) if cause.beneficiary().is_some())),
             Return(_) | Member { .. } | Pending { .. } | Committed { .. } => true,
-            Gate { .. } | Audit(_) | Explain { .. } => true,
+            Gate { .. } | GateClock { .. } | Audit(_) | Explain { .. } => true,
             _ => false,
         };
         if !follows {
@@ -154,6 +156,10 @@ impl World {
     /// Without all who go there is room for the beneficiary, and without any one fewer there is none.
     pub(super) fn check_evidence(&self) -> Result<(), Broken> {
         for record in self.scheduler.stop_records() {
+            for task in record.units.iter().flatten() {
+                let firm = self.jobs.job(task.job()).is_ok_and(|job| job.spec.standing.firm);
+                promise!(8, !firm, "{:?}: {task} is firm and goes all the same", record.cause);
+            }
             let (Some(evidence), Some(group)) = (&record.evidence, record.cause.beneficiary()) else {
                 continue;
             };

@@ -60,6 +60,7 @@ const ALL: &[Mutation] = &[
 const OF_THE_GATE: &[Mutation] = &[
     Mutation::StopForNothing,
     Mutation::StopTooMany,
+    Mutation::TakeFirm,
     Mutation::IgnoreStopRate,
     Mutation::StealEarmark,
     Mutation::KeepEarmark,

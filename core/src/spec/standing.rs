@@ -22,6 +22,8 @@ pub struct Standing {
     /// How long it may hold what it holds beyond its queue's share; without one it is never asked to
     /// give way for that.
     pub lifetime: Option<Span>,
+    /// It is never stopped for somebody else's sake, whoever that is.
+    pub firm: bool,
     /// When it should be finished: inside a band and priority the earliest goes first.
     pub finish_by: Option<Time>,
 }

@@ -103,12 +103,14 @@ fn read_standing(fields: &Fields<'_>) -> Option<Standing> {
     let priority = fields.get("priority").map_or(Some(0), |cursor| cursor.integer(PRIORITIES));
     let longest = Span::from_seconds(SECONDS_MAX).unwrap_or_default();
     let lifetime = fields.get("lifetime").map(|cursor| cursor.span(Span::ZERO..=longest));
+    let preemptible = fields.get("preemptible").map_or(Some(true), |cursor| cursor.flag());
     let finish_by = fields.get("finish_by").map(|cursor| cursor.time());
     Some(Standing {
         queue: queue?.into(),
         band: band?.into(),
         priority: priority? as i32,
         lifetime: lifetime.map_or(Some(None), |span| span.map(Some))?,
+        firm: !preemptible?,
         finish_by: finish_by.map_or(Some(None), |time| time.map(Some))?,
     })
 }
