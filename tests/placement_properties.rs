@@ -135,9 +135,9 @@ proptest! {
         let mut wanted = ShapeSpec { request: Resources::of(CPU, cpu), ..ShapeSpec::default() };
         let constraint = |text: &str| vec![Constraint::parse(text).expect("a constraint")];
         match wish {
-            0 => wanted.rules = Rules { constraints: constraint("node.labels.zone == 2"), ..Rules::default() },
-            1 => wanted.rules = Rules { node: Some("n1".into()), ..Rules::default() },
-            2 => wanted.rules = Rules { plugins: vec!["gpu".into()], ..Rules::default() },
+            0 => wanted.rules = Rules { constraints: constraint("node.labels.zone == 2"), ..Rules::default() }.into(),
+            1 => wanted.rules = Rules { node: Some("n1".into()), ..Rules::default() }.into(),
+            2 => wanted.rules = Rules { plugins: vec!["gpu".into()], ..Rules::default() }.into(),
             3 => wanted.ports = HostPort::parse("80").into_iter().collect(),
             _ => {}
         }

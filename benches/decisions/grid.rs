@@ -77,7 +77,8 @@ impl Run {
         let each = i64::from(2 * tasks.div_ceil(nodes) + 1);
         let capacity = Resources::of(CPU, each * 1_000);
         let (machines, spoken) = Machines::with_nodes(settings, nodes, &capacity);
-        let shape = ShapeSpec { request: Resources::of(CPU, 1_000), rules, ..ShapeSpec::default() };
+        let shape =
+            ShapeSpec { request: Resources::of(CPU, 1_000), rules: rules.into(), ..ShapeSpec::default() };
         let (shape, reports) = (Arc::new(shape), Vec::new());
         Run { machines, now: Time::ZERO, jobs: 0, tasks, shape, reports, _spoken: spoken }
     }

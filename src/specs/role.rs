@@ -272,7 +272,7 @@ impl RoleSpec {
             shape: Arc::new(ShapeSpec {
                 service: self.service.clone(),
                 request,
-                rules,
+                rules: rules.into(),
                 spread: parsed(field, "spread", &self.spread, Key::parse, &Problem::NoFact)?,
                 ports: parsed(field, "ports", &self.ports, HostPort::parse, &Problem::NoPort)?,
                 max_per_node: self.max_per_node,

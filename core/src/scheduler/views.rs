@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::constraint::Key;
 use crate::id::NodeId;
 use crate::resources::Resources;
-use crate::spec::{NodeChoice, Rules, ShapeSpec};
+use crate::spec::{NodeChoice, ShapeSpec, SharedRules};
 
 use super::change_log::ChangeLog;
 use super::memories::Memories;
@@ -120,7 +120,7 @@ impl ViewKey {
         let company = || {
             Box::new(ShapeSpec {
                 request: Resources::new(),
-                rules: Rules::default(),
+                rules: SharedRules::default(),
                 spread: Vec::new(),
                 placement: None,
                 snapshot: None,

@@ -190,7 +190,8 @@ fn role(rng: &mut Rng, number: usize, start: Start) -> RoleSpec {
     let min = if start == Start::Atomic { max } else { 0 };
     let name = |rng: &mut Rng| rng.choice(["web", "batch"]).expect("not empty").to_owned();
     let service = rng.bool().then(|| (name(rng), rng.choice([1, 1, 2]).expect("not empty")));
-    let mut shape = ShapeSpec { service, request: request(rng), rules: rules(rng), ..ShapeSpec::default() };
+    let mut shape =
+        ShapeSpec { service, request: request(rng), rules: rules(rng).into(), ..ShapeSpec::default() };
     shape.rules.parts = parts_of(&shape.request, &Kinds::default());
     mind_company(rng, &mut shape);
     prefer_nodes(rng, &mut shape);

@@ -13,7 +13,9 @@ use crate::settings::Settings;
 use crate::time::Span;
 
 use super::limits::{check_count, check_length, note_amounts};
-use super::{CommandSpec, Hops, HostPort, Invalid, NodeChoice, OnPreempt, Problem, Retries, Rules, Start};
+use super::{
+    CommandSpec, Hops, HostPort, Invalid, NodeChoice, OnPreempt, Problem, Retries, SharedRules, Start,
+};
 
 /// A number of identical tasks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -50,7 +52,7 @@ pub struct ShapeSpec {
     /// The service and version of which tasks are replicas, where the caller names them.
     pub service: Option<(String, u64)>,
     pub request: Resources,
-    pub rules: Rules,
+    pub rules: SharedRules,
     /// Tasks of the service are spread over the values of these facts first, level by level.
     pub spread: Vec<Key>,
     pub ports: Vec<HostPort>,

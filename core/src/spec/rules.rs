@@ -96,9 +96,21 @@ impl Platform {
 }
 
 impl Rules {
+    /// Those that allow every node.
+    pub const NONE: Rules = Rules {
+        parts: 0,
+        constraints: Vec::new(),
+        platforms: Vec::new(),
+        plugins: Vec::new(),
+        pools: Vec::new(),
+        node: None,
+        asker: None,
+        bound_pool: None,
+    };
+
     /// Whether every node will do.
     pub fn is_empty(&self) -> bool {
-        *self == Rules::default()
+        *self == Rules::NONE
     }
 
     pub fn allow(&self, facts: &NodeFacts) -> bool {

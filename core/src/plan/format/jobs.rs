@@ -247,7 +247,7 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
         let on_preempt = read_optional(fields, "on_preempt", |cursor| cursor.one_of(&OnPreempt::NAMES));
         let (min, max) = sizes?;
         let shape =
-            Arc::new(ShapeSpec { service, request: request?, rules: rules?, hops: hops?, ..company? });
+            Arc::new(ShapeSpec { service, request: request?, rules: rules?.into(), hops: hops?, ..company? });
         let (command, retries) = (command?, retries?);
         Some(RoleSpec {
             name: name?.to_owned(),

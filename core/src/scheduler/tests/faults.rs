@@ -127,7 +127,7 @@ fn a_task_for_one_node_has_no_choice_and_its_failures_do_not_count() {
     let pinned = || {
         let rules = Rules { node: Some("n0".into()), ..Rules::default() };
         let (service, request) = (Some(service(1)), Resources::of(SLOT, 1));
-        Arc::new(ShapeSpec { service, request, rules, ..ShapeSpec::default() })
+        Arc::new(ShapeSpec { service, request, rules: rules.into(), ..ShapeSpec::default() })
     };
     let agent = |job: u64| {
         let arrival = RoleArrival { shape: pinned(), tasks: 5, ..role(Resources::new(), 0) };

@@ -31,7 +31,7 @@ fn random_shape(rng: &mut Rng) -> ShapeSpec {
     ShapeSpec {
         service,
         request: Resources::of(CPU, rng.i64(0..5)),
-        rules,
+        rules: rules.into(),
         max_per_node,
         ports: port.into_iter().collect(),
         exclusive: rng.u8(0..6) == 0,
@@ -98,7 +98,7 @@ fn many_nodes_that_stand_alike_are_one_look() {
     let five: Vec<_> = (0..5).map(|id| (NodeId(id), 400)).collect();
     assert_eq!(alike(&bench, &any), five);
     let rules = Rules { node: Some("n7".into()), ..Rules::default() };
-    let pinned = ShapeSpec { rules, ..any.clone() };
+    let pinned = ShapeSpec { rules: rules.into(), ..any.clone() };
     assert_eq!(alike(&bench, &pinned)[2], (NodeId(2), 399));
     assert_eq!(alike(&bench, &pinned)[5], (NodeId(7), 1));
     bench.hear(vec![bag(1, 1, CPU, 1)]);
@@ -116,7 +116,7 @@ fn a_named_node_tells_everything_at_once() {
     bench.hear(vec![SchedulerMessage::Nodes(news)]);
     let constraints = vec![Constraint::parse("node.labels.zone == a").expect("a constraint")];
     let rules = Rules { constraints, node: Some("n0".into()), ..Rules::default() };
-    let shape = ShapeSpec { request: Resources::of(CPU, 4_000), rules, ..ShapeSpec::default() };
+    let shape = ShapeSpec { request: Resources::of(CPU, 4_000), rules: rules.into(), ..ShapeSpec::default() };
     let arrival = role_of(shape, 1);
     bench.hear(vec![SchedulerMessage::NewGroups(vec![independent(1, vec![arrival])])]);
     let reason = |filter, detail: &str| NodeReason { filter, detail: detail.to_owned() };
