@@ -158,7 +158,8 @@ impl GroupView {
     /// Whether it can be queued as a whole: something is needed, and nothing that is needed is still away.
     pub(super) fn waits_as_whole(&self) -> bool {
         let is_there = self.roles.iter().all(|role| role.needed() <= role.waiting());
-        let waits = self.phase().is_none_or(|phase| phase == Phase::Waiting);
+        // As long as the ends of members are on their way nobody knows what of its minima is done already.
+        let waits = self.phase().is_none_or(|phase| phase == Phase::Waiting && self.live_count == 0);
         self.start == Start::Atomic && waits && is_there && self.needed() > 0 && !self.withdrawn
     }
 
