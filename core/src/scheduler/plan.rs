@@ -183,7 +183,7 @@ impl Scheduler {
             idle.step(turn.left(), self.shapes.len());
             if turn.left() == 0 {
                 // What is left comes with the next turn, after everybody else had theirs.
-                self.unserved = round.into_nodes(&self.nodes);
+                self.unserved.extend(round.into_nodes(&self.nodes));
                 return self.end_turn(turn);
             }
             let Some(Pick { leaf, offer, most, .. }) = self.pick(&mut round) else { break false };
