@@ -9,7 +9,7 @@ use crate::messages::{Audited, ClusterMessage, MonitorMessage, Outbox};
 use crate::settings::Settings;
 use crate::time::Time;
 
-/// Nodes of one slice.
+/// Nodes of one slice, unless somebody wants fewer.
 const SLICE: u32 = 256;
 
 /// Nothing of it has to outlive the runtime: a walk can begin anywhere.
@@ -17,13 +17,19 @@ const SLICE: u32 = 256;
 pub struct Monitor {
     settings: Arc<Settings>,
     cursor: NodeId,
+    slice: u32,
     due: Time,
 }
 
 impl Monitor {
     pub fn new(settings: Arc<Settings>) -> Monitor {
         let due = Time::ZERO + settings.monitor.interval;
-        Monitor { settings, cursor: NodeId(0), due }
+        Monitor { settings, cursor: NodeId(0), slice: SLICE, due }
+    }
+
+    /// Looks at so many nodes at a time.
+    pub fn in_slices_of(self, slice: u32) -> Monitor {
+        Monitor { slice, ..self }
     }
 }
 
@@ -42,7 +48,7 @@ impl Machine for Monitor {
         }
         if self.wake_at().is_some_and(|due| due <= now) {
             self.due = now + self.settings.monitor.interval;
-            out.cluster.push(ClusterMessage::Audit { first: self.cursor, most: SLICE });
+            out.cluster.push(ClusterMessage::Audit { first: self.cursor, most: self.slice });
         }
     }
 

@@ -8,7 +8,7 @@ use crate::cluster_state::Node;
 use crate::explanation::Subject;
 use crate::id::{GroupId, JobId, NodeId, Ticket};
 use crate::messages::{
-    ClusterMessage, JobMessage, Outbox, RebalancerMessage, RunnerMessage, SchedulerMessage,
+    ClusterMessage, JobMessage, MonitorMessage, Outbox, RebalancerMessage, RunnerMessage, SchedulerMessage,
 };
 use crate::node_agent::NodeAgent;
 use crate::settings::Settings;
@@ -42,7 +42,6 @@ pub(super) enum Fault {
     GiveBack(NodeId),
     AskUsage(NodeId),
     SetPool(PoolState),
-    Audit(NodeId),
     /// Somebody asks why a group waits, or what keeps it from a node.
     Ask(GroupId, Option<NodeId>),
 }
@@ -53,7 +52,7 @@ impl Fault {
             let ids: Vec<NodeId> = world.cluster.nodes().map(|(id, _)| id).collect();
             rng.choice(ids)
         };
-        Some(match rng.u8(0..38) {
+        Some(match rng.u8(0..35) {
             0..=7 => Fault::Submit,
             8 => Fault::AddNode,
             9 => Fault::RemoveNode(pick_node(rng)?),
@@ -74,7 +73,6 @@ impl Fault {
             27 => Fault::AskUsage(pick_node(rng)?),
             28..=29 => Fault::Reprioritise,
             32 => Fault::SetPool(pools::state(rng)),
-            33..=35 => Fault::Audit(pick_node(rng)?),
             _ => Fault::ChangeSettings,
         })
     }
@@ -132,7 +130,6 @@ impl Troublemaker {
             Fault::CrashAgent(node) => world.crash_agent(*node),
             Fault::Reserve(node) => self.reserve(world, *node),
             Fault::GiveBack(node) => self.give_back(world, *node),
-            Fault::Audit(node) => self.audit(world, *node),
             Fault::AskUsage(node) => self.ask_usage(world, *node),
             Fault::RepeatReport => self.repeat_report(world),
             Fault::Cancel(job) => {
@@ -327,6 +324,10 @@ fn tell_settings(world: &mut World, settings: Arc<Settings>) {
     world.tell(Party::Scheduler, Batch::Scheduler(vec![scheduler]));
     let runner = RunnerMessage::Settings(Arc::clone(&settings));
     world.tell(Party::Runner, Batch::Runner(vec![runner]));
+    if world.monitor.is_some() {
+        let monitor = MonitorMessage::Settings(Arc::clone(&settings));
+        world.tell(Party::Monitor, Batch::Monitor(vec![monitor]));
+    }
     let rebalancer = RebalancerMessage::Settings(settings);
     world.tell(Party::Rebalancer, Batch::Rebalancer(vec![rebalancer]));
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::id::NodeId;
 use crate::messages::{
-    AgentMessage, ClusterMessage, ExecutorMessage, JobMessage, Outbox, RebalancerMessage, RunnerMessage,
-    SchedulerMessage,
+    AgentMessage, ClusterMessage, ExecutorMessage, JobMessage, MonitorMessage, Outbox, RebalancerMessage,
+    RunnerMessage, SchedulerMessage,
 };
 
 /// Everybody who can send or receive. The order is the order in which a quiet world serves them:
@@ -13,6 +13,7 @@ use crate::messages::{
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Party {
     Host,
+    Monitor,
     Cluster,
     Jobs,
     Runner,
@@ -36,6 +37,7 @@ pub enum Batch {
     Cluster(Vec<ClusterMessage>),
     Runner(Vec<RunnerMessage>),
     Rebalancer(Vec<RebalancerMessage>),
+    Monitor(Vec<MonitorMessage>),
     Agent(Vec<AgentMessage>),
     Executor(Vec<ExecutorMessage>),
 }

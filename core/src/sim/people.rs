@@ -41,12 +41,6 @@ impl Troublemaker {
         tell_cluster(world, ClusterMessage::AskUsage { ticket, of, since });
     }
 
-    /// The Monitor looks at a few nodes, at whatever moment.
-    pub(super) fn audit(&mut self, world: &mut World, first: NodeId) {
-        let most = self.rng.u32(1..5);
-        tell_cluster(world, ClusterMessage::Audit { first, most });
-    }
-
     /// The host prepares nodes, as well as hosts do.
     pub(super) fn prepare(&mut self, messages: &[HostMessage], world: &mut World) {
         for message in messages {

@@ -9,9 +9,10 @@ use thiserror::Error;
 
 use crate::codec;
 use crate::explanation::Reason;
-use crate::id::JobId;
+use crate::id::{JobId, NodeId};
 use crate::machine::Broken;
-use crate::messages::{HostMessage, JobEvent, SchedulerMessage};
+use crate::messages::{ClusterMessage, HostMessage, JobEvent, SchedulerMessage};
+use crate::monitor::Monitor;
 use crate::scheduler::Startable;
 use crate::spec::Liveness;
 use crate::time::{Span, Time};
@@ -19,7 +20,7 @@ use crate::time::{Span, Time};
 use super::control::Tags;
 use super::doors::asked;
 use super::endings::Endings;
-use super::faults::{Fault, Troublemaker, report_heartbeats};
+use super::faults::{Fault, Troublemaker, report_heartbeats, tell_cluster};
 use super::links::{Batch, Link, Party};
 use super::tries::Tries;
 use super::workload::{self, Chance};
@@ -120,7 +121,9 @@ impl Run<'_> {
         let mut rng = Rng::with_seed(seed);
         let behaviour = Chance::new(rng.fork());
         let mut trouble = Troublemaker::new(rng.fork());
-        let mut world = World::new(Arc::new(workload::settings(&mut rng, 0)));
+        let settings = Arc::new(workload::settings(&mut rng, 0));
+        let mut world = World::new(Arc::clone(&settings));
+        world.monitor = Some(Monitor::new(settings).in_slices_of(rng.u32(1..5)));
         world.keep_outboxes();
         world.scheduler.keep_evidence_of_stops();
         for _ in 0..rng.usize(1..=5) {
@@ -296,14 +299,16 @@ impl Run<'_> {
                     restore!(*agent);
                 }
             }
-            Party::Executor(_) | Party::Host => {}
+            // Nothing of the Monitor has to outlive the runtime.
+            Party::Monitor | Party::Executor(_) | Party::Host => {}
         }
     }
 
     /// Time passes: to the next thing that is due, or a little.
     fn advance(&mut self) {
         let little = self.world.now + Span::from_millis(self.rng.u64(0..30));
-        self.world.now = match self.world.next_event() {
+        let audit = self.world.monitor_wakes_at();
+        self.world.now = match self.world.next_event().into_iter().chain(audit).min() {
             Some(next) if self.rng.bool() => next.max(self.world.now),
             _ => little,
         };
@@ -312,6 +317,7 @@ impl Run<'_> {
     fn heal(&mut self) -> Result<(), Failure> {
         let mut cancelled = false;
         let mut heartbeats_at = None;
+        let mut walked_at = None;
         for _ in 0..HEALING_STEPS_MAX {
             self.report.steps += 1;
             self.world.run_executors();
@@ -335,10 +341,19 @@ impl Run<'_> {
                 continue;
             }
             // A node that came back may still be ending what it had lost.
-            if self.world.jobs.unfinished() == 0 && !self.is_sweeping() {
+            let ended = self.world.jobs.unfinished() == 0 && !self.is_sweeping();
+            let next = self.world.next_event();
+            // When nothing more happens, everything is compared once more.
+            if (ended || next.is_none()) && walked_at != Some(self.world.now) {
+                walked_at = Some(self.world.now);
+                let everything = ClusterMessage::Audit { first: NodeId(0), most: u32::MAX };
+                tell_cluster(&mut self.world, everything);
+                continue;
+            }
+            if ended {
                 return self.check_nothing_is_left();
             }
-            match self.world.next_event() {
+            match next {
                 Some(next) => self.world.now = next.max(self.world.now),
                 None if cancelled => break,
                 None => {

@@ -9,7 +9,9 @@ use crate::constraint::{Constraint, Key};
 use crate::id::Attempt;
 use crate::outcome::{Exit, FailureCause};
 use crate::resources::{KindId, Kinds, Resources};
-use crate::settings::{DeadlineSettings, FaultySettings, Limits, Retention, Settings, WindowSettings};
+use crate::settings::{
+    DeadlineSettings, FaultySettings, Limits, MonitorSettings, Retention, Settings, WindowSettings,
+};
 use crate::spec::{
     GroupSpec, Hops, HostPort, JobSpec, NodeChoice, NodePath, NodeSpec, OnUnsatisfiable, Retries, RetryOn,
     RoleSpec, Rules, ShapeSpec, Start, parts_of,
@@ -49,6 +51,7 @@ pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
     let limits = Limits { placements_per_turn, ..Settings::default().limits };
     let placement = if rng.bool() { NodeChoice::Pack } else { NodeChoice::Spread };
     let shares = standings::shares(rng);
+    let monitor_interval = rng.choice([0, 5, 50, 500, 3_000]).expect("not empty");
     let retention = Retention {
         usage_entries: rng.choice([0, 8, 1_000, 1_000]).expect("not empty"),
         usage_entries_per_node: rng.u64(1..10),
@@ -65,6 +68,7 @@ pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
         retention,
         shares,
         faulty: faulty(rng),
+        monitor: MonitorSettings { interval: Span::from_millis(monitor_interval) },
         elastic: elastic::settings(rng),
         rebalance: gate::rebalance(rng),
         claim_after: claims::after(rng),

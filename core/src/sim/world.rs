@@ -1,4 +1,4 @@
-//! The world: the six machines, the links between them, and a clock that somebody else turns.
+//! The world: the machines, the links between them, and a clock that somebody else turns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use crate::id::{Attempt, NodeId};
 use crate::job_state::JobState;
 use crate::machine::{Broken, Machine, promise};
 use crate::machines::Machines;
-use crate::messages::{ClusterMessage, HostMessage, NodeEvent, Outbox, RunnerMessage};
+use crate::messages::{ClusterMessage, HostMessage, MonitorMessage, NodeEvent, Outbox, RunnerMessage};
+use crate::monitor::Monitor;
 use crate::node_agent::NodeAgent;
 use crate::outcome::Exit;
 use crate::rebalancer::Rebalancer;
@@ -38,6 +39,8 @@ pub struct World {
     pub cluster: ClusterState,
     pub runner: TaskRunner,
     pub rebalancer: Rebalancer,
+    /// Compares the others, where somebody wants that.
+    pub(super) monitor: Option<Monitor>,
     pub(super) agents: BTreeMap<NodeId, NodeAgent>,
     pub(super) executors: Executors,
     pub(super) queues: Queues,
@@ -85,6 +88,7 @@ impl World {
             cluster,
             runner,
             rebalancer,
+            monitor: None,
             agents: BTreeMap::new(),
             executors: Executors::default(),
             queues: Queues::default(),
@@ -152,12 +156,19 @@ impl World {
             (Party::Runner, self.runner.wake_at()),
             (Party::Rebalancer, self.rebalancer.wake_at()),
             (Party::Scheduler, self.scheduler.wake_at()),
+            (Party::Monitor, self.monitor_wakes_at()),
         ];
         let due = machines.into_iter().filter(|(_, at)| at.is_some_and(|at| at <= self.now));
         due.map(|(party, _)| party).collect()
     }
 
-    /// When something happens by itself next: a deadline or the end of an execution.
+    /// When the Monitor looks at the next nodes: again and again, whether or not anything else happens.
+    pub(super) fn monitor_wakes_at(&self) -> Option<Time> {
+        self.monitor.as_ref().and_then(Machine::wake_at)
+    }
+
+    /// When something happens by itself next: a deadline or the end of an execution. That the Monitor looks
+    /// around does not count.
     pub fn next_event(&self) -> Option<Time> {
         let machines = [
             self.cluster.wake_at(),
@@ -234,6 +245,10 @@ impl World {
             }
             Party::Runner => machine_turn!(self, self.runner, Batch::Runner, batches, out),
             Party::Rebalancer => machine_turn!(self, self.rebalancer, Batch::Rebalancer, batches, out),
+            Party::Monitor => {
+                let monitor = self.monitor.as_mut().expect("only who is there is served");
+                machine_turn!(self, monitor, Batch::Monitor, batches, out);
+            }
             Party::Agent(node) => {
                 let agent = self.agents.get_mut(&node).expect("only agents that are there are served");
                 machine_turn!(self, agent, Batch::Agent, batches, out);
@@ -305,6 +320,10 @@ impl World {
                 HostMessage::Node(NodeEvent::Added { node, session, .. }) => self.add_agent(*node, *session),
                 HostMessage::Node(NodeEvent::Removed { node, .. }) => self.remove_agent(*node),
                 HostMessage::Shares(news) => self.shares.apply(news),
+                HostMessage::Audited(audited) if self.monitor.is_some() => {
+                    let batch = Batch::Monitor(vec![MonitorMessage::Audited(audited.clone())]);
+                    self.queues.push(Link { to: Party::Monitor, from }, batch);
+                }
                 _ => {}
             }
             self.host.push(message);
