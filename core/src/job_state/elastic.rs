@@ -34,6 +34,13 @@ impl Bounds {
         Bounds { min, max, before: min, closing: false }
     }
 
+    /// Other sizes hold from now on. The smallest minimum of those with which a start may still be on its way
+    /// is remembered.
+    pub(super) fn change(&mut self, min: u32, max: u32) {
+        self.before = self.least();
+        (self.min, self.max) = (min, max);
+    }
+
     /// With fewer members than this it does not run.
     fn least(&self) -> u32 {
         self.min.min(self.before)
@@ -94,6 +101,7 @@ impl Group {
 
     /// The time of a member has come for which it waited: it returns on its own, or with its broken group.
     pub(super) fn return_member(&mut self, returned: ReturnedTask, now: Time, out: &mut Outbox) {
+        let id = returned.task.group;
         match self.status {
             GroupStatus::Active => out.return_task(returned),
             GroupStatus::Breaking if self.returned.iter().all(|known| known.task != returned.task) => {
@@ -101,7 +109,7 @@ impl Group {
             }
             _ => {}
         }
-        self.start_again_when_clear(now, out);
+        self.start_again_when_clear(id, now, out);
     }
 
     /// Roles that are to grow no more from now on.
@@ -172,7 +180,7 @@ impl JobState {
         let group = self.group_mut(id);
         group.fences -= 1;
         group.settle_bounds(id, out);
-        group.start_again_when_clear(now, out);
+        group.start_again_when_clear(id, now, out);
         self.close_roles(now, id, out);
         self.finish_group_if_done(now, id, out);
     }

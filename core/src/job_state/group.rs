@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::TaskId;
-use crate::messages::{Outbox, ReturnedTask};
+use crate::id::{GroupId, TaskId};
+use crate::messages::{Outbox, ReturnedTask, SchedulerMessage};
 use crate::outcome::{StopCause, TaskState};
 use crate::roll_up::{TaskResult, state_of_all};
 use crate::spec::{GroupSpec, Start};
@@ -125,11 +125,15 @@ impl Group {
     }
 
     /// A broken group of which nothing is live any more queues again as a whole.
-    pub(super) fn start_again_when_clear(&mut self, now: Time, out: &mut Outbox) {
+    pub(super) fn start_again_when_clear(&mut self, id: GroupId, now: Time, out: &mut Outbox) {
         if self.status != GroupStatus::Breaking || self.live > 0 || now < self.not_before || self.fences > 0 {
             return;
         }
         self.status = GroupStatus::Active;
+        if self.is_elastic() {
+            // Said on its own: members may have completed while it broke, and then none returns.
+            out.scheduler.push(SchedulerMessage::Mend(id));
+        }
         for returned in self.returned.drain(..) {
             let TaskId { role, index, .. } = returned.task;
             if let Some(tried) = self.roles[usize::from(role)].tried.get_mut(&index) {

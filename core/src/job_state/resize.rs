@@ -71,7 +71,7 @@ impl JobState {
 impl Role {
     fn set_bounds(&mut self, min: u32, max: u32) {
         self.make_room_for(max);
-        self.bounds.iter_mut().for_each(|bounds| (bounds.min, bounds.max) = (min, max));
+        self.bounds.iter_mut().for_each(|bounds| bounds.change(min, max));
     }
 }
 

@@ -200,7 +200,7 @@ impl JobState {
                 self.delays.insert((at, task));
             }
         }
-        self.group_mut(id).start_again_when_clear(now, out);
+        self.group_mut(id).start_again_when_clear(id, now, out);
     }
 
     /// Returns the tasks whose time has come.

@@ -37,6 +37,9 @@ pub enum SchedulerMessage {
         min: u32,
         max: u32,
     },
+    /// From JobState: nothing of this broken elastic group is live any more; it waits as a whole again. Those
+    /// of its members that did not complete are returned behind this.
+    Mend(GroupId),
     /// From JobState: an elastic role grows no more; its tasks begin to complete.
     Close {
         group: GroupId,

@@ -70,10 +70,7 @@ impl Scheduler {
         self.doubt(id);
         let group = groups::find(&self.jobs, id).expect("just seen");
         match group.start {
-            Start::Atomic if group.elastic.is_some() => {
-                self.mend(now, id);
-                self.resettle(now, id);
-            }
+            Start::Atomic if group.elastic.is_some() => self.resettle(now, id),
             Start::Atomic => {
                 let shape = self.enqueue_gang(id);
                 self.arrived(now, shape);

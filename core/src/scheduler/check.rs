@@ -127,7 +127,7 @@ impl Scheduler {
         }
         for (id, shape) in self.shapes.iter().filter(|(_, shape)| shape.place == Place::Limited) {
             let limit = self.limit_on(shape.leaf, id, self.now).is_some();
-            let limit = limit || self.headroom_limit(shape.leaf, id).is_some();
+            let limit = limit || self.headroom_limit(shape.leaf, id).is_some() || self.looks_soon(id);
             promise!(5, limit, "{:?} stands aside although no limit keeps it", shape.key);
         }
         Ok(())

@@ -209,9 +209,9 @@ impl Scheduler {
         }
     }
 
-    /// Everything of a broken elastic group has come back: it waits as a whole.
+    /// Everything of a broken elastic group has ended: it waits as a whole.
     pub(super) fn mend(&mut self, now: Time, id: GroupId) {
-        let group = groups::find_mut(&mut self.jobs, id).expect("the caller has seen the group");
+        let Some(group) = groups::find_mut(&mut self.jobs, id) else { return };
         if let Some(elastic) = &mut group.elastic
             && elastic.phase == Phase::Broken
         {
@@ -219,6 +219,7 @@ impl Scheduler {
             let order = self.order_of(now, Entry { group: id, role: 0 });
             let group = groups::find_mut(&mut self.jobs, id).expect("just seen");
             group.roles[0].order = order;
+            self.resettle(now, id);
         }
     }
 

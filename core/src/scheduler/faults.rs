@@ -80,6 +80,9 @@ impl Faults {
             self.failures.clear();
         }
         for failures in self.failures.values_mut() {
+            // What is too old by these rules is forgotten, so that it is not back when they are widened.
+            let newest = *failures.times.back().expect("something is remembered");
+            failures.times.retain(|time| *time + settings.within >= newest);
             while failures.times.len() as u64 > settings.failures {
                 failures.times.pop_front();
             }

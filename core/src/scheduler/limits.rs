@@ -267,6 +267,14 @@ impl Scheduler {
         }
     }
 
+    /// Whether a shape stands aside for something that fades, and is looked at again before long.
+    pub(super) fn looks_soon(&self, shape: ShapeId) -> bool {
+        let settings = &self.settings.shares;
+        let soon = self.now + Span((settings.half_time.0 / LOOKS_PER_HALF_TIME).max(1));
+        let fades = settings.non_preemptible_factor.is_some() && self.shapes.get(shape).lifetime().is_none();
+        fades && self.limits.wake_of.get(&shape).is_some_and(|at| *at <= soon)
+    }
+
     /// Everything that stands aside is looked at again: settings or the capacity have changed.
     pub(super) fn release_all_limits(&mut self, now: Time) {
         let aside: Vec<(u32, ShapeId)> = self.limits.aside.iter().copied().collect();

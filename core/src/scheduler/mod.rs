@@ -330,6 +330,7 @@ impl Scheduler {
             SchedulerMessage::Resize { group, role, min, max } => {
                 self.resize(now, Entry { group, role }, (min, max), out);
             }
+            SchedulerMessage::Mend(group) => self.mend(now, group),
             SchedulerMessage::Close { group, role } => self.close_role(now, Entry { group, role }, out),
             SchedulerMessage::Discard { group, role } => self.discard_role(now, Entry { group, role }),
             SchedulerMessage::Withdraw(groups) => {

@@ -33,13 +33,13 @@ impl StopWatch {
     /// Forgets who went for whom when something happens that no stop has caused.
     pub(super) fn hear(&mut self, message: &SchedulerMessage) {
         use SchedulerMessage::{
-            Audit, Committed, Explain, Gate, GateClock, Member, Pending, Released, Return,
+            Audit, Committed, Explain, Gate, GateClock, Member, Mend, Pending, Released, Return,
         };
         let follows = match message {
             Released(ended) => ended
                 .iter()
                 .all(|end| matches!(end.outcome, Outcome::Preempted(cause) if cause.beneficiary().is_some())),
-            Return(_) | Member { .. } | Pending { .. } | Committed { .. } => true,
+            Return(_) | Mend(_) | Member { .. } | Pending { .. } | Committed { .. } => true,
             Gate { .. } | GateClock { .. } | Audit(_) | Explain { .. } => true,
             _ => false,
         };
