@@ -319,6 +319,12 @@ impl Scheduler {
     pub(super) fn serve_claimants(&mut self, turn: &mut Turn) {
         let touched: BTreeSet<NodeId> = turn.touched().iter().copied().collect();
         let mut index = 0;
+        if self.is_starved() {
+            // Credit is used in order: claimants are tried once there is some.
+            self.claims.retry |=
+                self.claims.entries.iter().any(|claim| claim.nodes.keys().any(|node| touched.contains(node)));
+            return;
+        }
         let retry = std::mem::take(&mut self.claims.retry);
         while index < self.claims.entries.len() {
             let concerns =

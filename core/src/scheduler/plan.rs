@@ -153,7 +153,7 @@ impl Idle {
         self.steps = if left == self.left { self.steps + 1 } else { 0 };
         self.left = left;
         // A shape is opened once, and parked once.
-        assert!(self.steps <= 2 * shapes + 1, "a turn serves what it cannot place");
+        assert!(self.steps <= 2 * shapes + 2, "a turn serves what it cannot place");
     }
 }
 
@@ -179,6 +179,8 @@ impl Scheduler {
         self.rounds += 1;
         let mut round = Round::new(self.rounds, turn.now, std::mem::take(&mut turn.touched));
         let mut idle = Idle::default();
+        // What classes were granted in a turn that was full does not know of what has become free since.
+        let mut carried = self.grants.is_some();
         let starved = loop {
             idle.step(turn.left(), self.shapes.len());
             if turn.left() == 0 {
@@ -186,7 +188,13 @@ impl Scheduler {
                 self.unserved.extend(round.into_nodes(&self.nodes));
                 return self.end_turn(turn);
             }
-            let Some(Pick { leaf, offer, most, .. }) = self.pick(&mut round) else { break false };
+            let Some(Pick { leaf, offer, most, .. }) = self.pick(&mut round) else {
+                if !std::mem::take(&mut carried) {
+                    break false;
+                }
+                self.grants = None;
+                continue;
+            };
             let served = match offer {
                 Offer::Open(shape) => self.serve_anywhere(shape, most, turn),
                 Offer::Near(candidate) => self.serve_on_node(candidate, turn),
