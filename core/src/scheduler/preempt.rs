@@ -297,7 +297,7 @@ impl Scheduler {
     /// From when on so many could be stopped at the rate that is allowed; `None` if there never is.
     pub(super) fn stoppable_from(&self, now: Time, tasks: u64) -> Option<Time> {
         let Some(rate) = self.settings.rebalance.rate else { return Some(now) };
-        let mut bucket = self.stop_bucket.clone().unwrap_or_else(|| Bucket::new(rate, now));
+        let mut bucket = self.stop_bucket.unwrap_or_else(|| Bucket::new(rate, now));
         if bucket.rate() != rate {
             bucket.set_rate(now, rate);
         }
