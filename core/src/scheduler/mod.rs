@@ -285,6 +285,14 @@ impl Scheduler {
         &group.roles[usize::from(task.role)].spec
     }
 
+    /// A member of an atomic group ended: it comes back, or it does not after all.
+    fn member(&mut self, now: Time, id: GroupId, role: u16, comes_back: bool) {
+        if let Some(group) = self.group_mut(id) {
+            group.count_returning(role, if comes_back { 1 } else { -1 });
+            self.resettle(now, id);
+        }
+    }
+
     fn change_settings(&mut self, now: Time, settings: Arc<Settings>) {
         let widened = settings.kinds.len() != self.settings.kinds.len();
         let shared_otherwise = settings.shares != self.settings.shares;
@@ -318,12 +326,7 @@ impl Scheduler {
                 groups.into_iter().for_each(|group| self.new_group(now, group, turn));
             }
             SchedulerMessage::Return(tasks) => self.take_back(now, tasks),
-            SchedulerMessage::Member { group: id, role, comes_back } => {
-                if let Some(group) = self.group_mut(id) {
-                    group.count_returning(role, if comes_back { 1 } else { -1 });
-                    self.resettle(now, id);
-                }
-            }
+            SchedulerMessage::Member { group, role, comes_back } => self.member(now, group, role, comes_back),
             SchedulerMessage::Reprioritise(jobs) => {
                 jobs.into_iter().for_each(|one| self.reprioritise(now, one.job, one.standing));
             }
