@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use plimsoll_actors::{Engine, EngineError, EngineOptions, Executor, Recorder, Snapshot};
 use plimsoll_core::codec::CodecError;
+use plimsoll_core::settings::Settings;
+use plimsoll_core::spec::{Filters, Invalid, NodeFilter};
 use thiserror::Error;
 
 use crate::config::Config;
@@ -28,6 +30,12 @@ pub enum StartError {
     /// The snapshot to restore from cannot be read.
     #[error("the snapshot cannot be read")]
     Snapshot(#[from] CodecError),
+    /// Filters cannot be used: one has no name, or two share one.
+    #[error("the filters cannot be used: {0}")]
+    Filters(Invalid),
+    /// The runtime that is to be restored judged nodes by a filter that it was not given this time.
+    #[error("the runtime of the snapshot had a filter `{0}`, which it was not given this time")]
+    FilterMissing(String),
 }
 
 /// Puts a runtime together; [`Builder::start`] brings it to life.
@@ -42,6 +50,7 @@ pub struct Builder {
     stop_grace: Duration,
     recorder: Option<Arc<Recorder>>,
     restore: Option<Vec<u8>>,
+    filters: Vec<Arc<dyn NodeFilter>>,
 }
 
 impl std::fmt::Debug for Builder {
@@ -72,6 +81,7 @@ impl Builder {
             stop_grace: STOP_GRACE,
             recorder: None,
             restore: None,
+            filters: Vec::new(),
         }
     }
 
@@ -135,6 +145,50 @@ impl Builder {
         self
     }
 
+    /// Adds a filter of the service: roles that name it run only on nodes of which it says that they will do,
+    /// and what waits is told what it says of the others. Whoever restores the runtime brings the same filters.
+    ///
+    /// ```
+    /// use plimsoll::{JobSpec, NodeFacts, NodeFilter, NodeSpec, NodeTest, GroupSpec, RoleSpec, Runtime};
+    ///
+    /// struct Driver;
+    ///
+    /// impl NodeFilter for Driver {
+    ///     fn name(&self) -> &str {
+    ///         "driver"
+    ///     }
+    ///
+    ///     fn prepare(&self, wanted: &str) -> Result<Box<dyn NodeTest>, String> {
+    ///         let wanted: u32 = wanted.parse().map_err(|_| "a version such as `535`".to_owned())?;
+    ///         Ok(Box::new(move |node: &NodeFacts| {
+    ///             let found = node.labels.get("driver").and_then(|driver| driver.parse::<u32>().ok());
+    ///             match found {
+    ///                 Some(found) if found >= wanted => Ok(()),
+    ///                 Some(found) => Err(format!("has the driver {found}")),
+    ///                 None => Err("has no driver".to_owned()),
+    ///             }
+    ///         }))
+    ///     }
+    /// }
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let runtime = Runtime::builder().filter(Driver).start()?;
+    /// let handle = runtime.handle();
+    /// handle.add_node(NodeSpec::new("old").capacity("gpu", 8).label("driver", "470")).await?;
+    /// let role = RoleSpec::new("train", 1).request("gpu", 1).filter("driver", "535");
+    /// let job = handle.submit(JobSpec::new("j").group(GroupSpec::new("g").role(role))).await?;
+    /// let why = handle.explain_on(job, "old").await?;
+    /// assert_eq!(why[0].sentence(), "node old has the driver 470");
+    /// # runtime.shutdown(std::time::Duration::from_secs(5)).await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn filter(mut self, filter: impl NodeFilter) -> Builder {
+        self.filters.push(Arc::new(filter));
+        self
+    }
+
     /// Starts the runtime on threads of its own, from inside or outside any other runtime.
     pub fn start(self) -> Result<Runtime, StartError> {
         if self.recorder.is_some() && self.restore.is_some() {
@@ -143,9 +197,17 @@ impl Builder {
         if let (Some(config), Some(_)) = (&self.config, &self.restore) {
             return Err(StartError::ConfigRestored(config.name().to_owned()));
         }
-        let restore = self.restore.as_deref().map(Snapshot::from_bytes).transpose()?;
+        let filters = Filters::new(self.filters).map_err(StartError::Filters)?;
+        let mut restore = self.restore.as_deref().map(Snapshot::from_bytes).transpose()?;
+        if let Some(snapshot) = &mut restore {
+            if let Some(missing) = snapshot.settings.filters.missing_in(&filters) {
+                return Err(StartError::FilterMissing(missing.to_string()));
+            }
+            snapshot.settings.filters = filters.clone();
+        }
+        let settings = Settings { filters, ..self.config.unwrap_or_default().settings().clone() };
         let engine = Engine::start(EngineOptions {
-            settings: self.config.unwrap_or_default().settings().clone(),
+            settings,
             executor: self.executor,
             assignment_window: self.assignment_window,
             lane_capacity: self.lane_capacity,

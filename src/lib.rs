@@ -71,11 +71,12 @@ pub use plimsoll_core::messages::{
 pub use plimsoll_core::outcome::{FailureCause, Outcome};
 pub use plimsoll_core::share_report::{ShareName, ShareStatus};
 pub use plimsoll_core::spec::{
-    Access, CommandSpec, Hops, OnPreempt, OnUnsatisfiable, OutputTo, PoolRule, PoolState, Retries, RetryOn,
+    Access, CommandSpec, Filters, Hops, NodeFacts, NodeFilter, NodeTest, OnPreempt, OnUnsatisfiable,
+    OutputTo, PoolRule, PoolState, Retries, RetryOn,
 };
 #[cfg(target_os = "linux")]
 pub use process::{Output, OutputBook, ProcessExecutor};
 pub use ready_made::{Blocking, Tasks, blocking_tasks, tasks};
-pub use replay::{ReplayError, replay};
+pub use replay::{ReplayError, replay, replay_with};
 pub use runtime::{Runtime, SnapshotError};
 pub use specs::{Amount, GroupSpec, JobSpec, RoleSpec};

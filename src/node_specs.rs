@@ -48,6 +48,20 @@ pub struct NodePatch {
     pub capacity: Option<BTreeMap<String, Amount>>,
     /// All of its labels from now on.
     pub labels: Option<BTreeMap<String, String>>,
+    /// The pool it belongs to from now on; refused while something runs there.
+    pub pool: Option<String>,
+    /// All labels of its engine from now on.
+    pub engine_labels: Option<BTreeMap<String, String>>,
+    /// Its operating system from now on.
+    pub os: Option<String>,
+    /// Its architecture from now on.
+    pub arch: Option<String>,
+    /// Its part in the cluster from now on.
+    pub role: Option<String>,
+    /// Its address from now on.
+    pub ip: Option<String>,
+    /// All of its plugins from now on.
+    pub plugins: Option<Vec<String>>,
     /// Where it is in the network tree from now on.
     pub path: Option<String>,
     /// Who may use it from now on; `Some(None)` is everybody.
@@ -136,6 +150,13 @@ impl NodePatch {
             capacity,
             units,
             labels: self.labels.clone(),
+            pool: self.pool.clone(),
+            engine_labels: self.engine_labels.clone(),
+            os: self.os.clone(),
+            arch: self.arch.clone(),
+            role: self.role.clone(),
+            ip: self.ip.clone(),
+            plugins: self.plugins.clone(),
             path: node_path(self.path.as_deref())?,
             access: self.access.clone().map(|access| access.map(Arc::new)),
             condition: self.condition,

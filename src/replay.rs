@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use plimsoll_core::codec::{self, CodecError};
+use plimsoll_core::spec::Filters;
 use plimsoll_core::turn_log::{Header, Mismatch, Replay, TurnRecord};
 use thiserror::Error;
 
@@ -26,6 +27,9 @@ pub enum ReplayError {
     /// The log is empty.
     #[error("the turn log has no header")]
     Empty,
+    /// The recorded runtime judged nodes by a filter that is not among the given ones.
+    #[error("the recorded runtime had a filter `{0}`, which is not here")]
+    FilterMissing(String),
     /// A machine was told what cannot be: the log is damaged, though it can be read.
     #[error("turn {turn} of the turn log cannot have happened")]
     Impossible {
@@ -42,10 +46,19 @@ const RECORD_BYTES_MAX: u32 = 256 << 20;
 
 /// Replays a whole log; the answer is how many turns were the same. A last record that was cut off
 /// ends the log.
-pub fn replay(mut log: impl Read) -> Result<u64, ReplayError> {
+pub fn replay(log: impl Read) -> Result<u64, ReplayError> {
+    replay_with(log, &Filters::default())
+}
+
+/// The same for a log of a runtime that had these filters.
+pub fn replay_with(mut log: impl Read, filters: &Filters) -> Result<u64, ReplayError> {
     let damaged = |record| move |error| ReplayError::Damaged { record, error };
     let header = next_record(&mut log)?.ok_or(ReplayError::Empty)?;
-    let header: Header = codec::decode(&header).map_err(damaged(0))?;
+    let mut header: Header = codec::decode(&header).map_err(damaged(0))?;
+    if let Some(missing) = header.settings.filters.missing_in(filters) {
+        return Err(ReplayError::FilterMissing(missing.to_string()));
+    }
+    header.settings.filters = filters.clone();
     let mut replay = Replay::new(header);
     while let Some(bytes) = next_record(&mut log)? {
         let record: TurnRecord = codec::decode(&bytes).map_err(damaged(replay.turns() + 1))?;

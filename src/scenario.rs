@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use plimsoll_core::document::{Fault, FaultKind, FaultLog, Faults, Value};
 use plimsoll_core::plan::{Scenario, format};
 use plimsoll_core::settings::RawSettings;
+use plimsoll_core::spec::Filters;
 
 use crate::config::Config;
 use crate::input::{self, Format, InputError};
 
 /// Larger dry-run files are refused.
 const BYTES_MAX: u64 = 64 << 20;
+const GIVEN_TEXT: &str = "the given text";
 
 /// Reads a TOML or JSON file; `-` is standard input. A path that the file gives as its `config` is
 /// relative to the file.
@@ -19,26 +21,36 @@ pub fn load(path: &str) -> Result<Scenario, InputError> {
     if path == "-" {
         let place = "standard input";
         let document = input::read_stream(io::stdin().lock(), place, BYTES_MAX)?;
-        return from_document(&document, place, Path::new(""));
+        return from_document(&document, place, Path::new(""), &Filters::default());
     }
     let path = Path::new(path);
     let document = input::read_file(path, BYTES_MAX)?;
-    from_document(&document, &path.display().to_string(), path.parent().unwrap_or(Path::new("")))
+    let directory = path.parent().unwrap_or(Path::new(""));
+    from_document(&document, &path.display().to_string(), directory, &Filters::default())
 }
 
 /// Reads a text. A path that it gives as its `config` is relative to the current directory.
 pub fn from_text(text: &str, format: Format) -> Result<Scenario, InputError> {
-    const PLACE: &str = "the given text";
-    if text.len() as u64 > BYTES_MAX {
-        return Err(InputError::TooLarge { place: PLACE.into(), limit: BYTES_MAX });
-    }
-    from_document(&input::parse(text, format, PLACE)?, PLACE, Path::new(""))
+    from_text_with(text, format, &Filters::default())
 }
 
-fn from_document(document: &Value, place: &str, directory: &Path) -> Result<Scenario, InputError> {
+/// Reads a text whose roles may name these filters, as those of a runtime with the same filters may.
+pub fn from_text_with(text: &str, format: Format, filters: &Filters) -> Result<Scenario, InputError> {
+    if text.len() as u64 > BYTES_MAX {
+        return Err(InputError::TooLarge { place: GIVEN_TEXT.into(), limit: BYTES_MAX });
+    }
+    from_document(&input::parse(text, format, GIVEN_TEXT)?, GIVEN_TEXT, Path::new(""), filters)
+}
+
+fn from_document(
+    document: &Value,
+    place: &str,
+    directory: &Path,
+    filters: &Filters,
+) -> Result<Scenario, InputError> {
     let log = FaultLog::new();
     let base = base_settings(document, directory, &log);
-    let scenario = format::read(document, &base);
+    let scenario = format::read_with(document, &base, filters);
     let scenario = scenario.map_err(|faults| log.extend(faults)).ok();
     log.into_result(scenario).map_err(|faults| InputError::Faulty { place: place.to_owned(), faults })
 }

@@ -30,6 +30,7 @@ use plimsoll_core::messages::{Answer, ClusterMessage, HostMessage, JobEvent, Job
 use plimsoll_core::outcome::{Exit, TaskState};
 use plimsoll_core::settings::Settings;
 use plimsoll_core::sim::{Batch, Behaviour, Course, Party, World};
+use plimsoll_core::spec::Filters;
 use plimsoll_core::time::{Span, Time};
 
 pub use plimsoll_core::sim::{Failure, RunReport, run as run_seed};
@@ -65,7 +66,12 @@ impl Behaviour for Durations {
 impl TestCluster {
     /// An empty cluster at time zero.
     pub fn new(config: &Config) -> TestCluster {
-        let settings = Arc::new(config.settings().clone());
+        TestCluster::with_filters(config, &Filters::default())
+    }
+
+    /// The same with filters, as a runtime has them.
+    pub fn with_filters(config: &Config, filters: &Filters) -> TestCluster {
+        let settings = Arc::new(Settings { filters: filters.clone(), ..config.settings().clone() });
         let world = World::new(Arc::clone(&settings));
         TestCluster { world, settings, durations: Durations::default(), events: Vec::new() }
     }

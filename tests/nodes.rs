@@ -6,8 +6,8 @@ use std::time::Duration;
 use plimsoll::core::messages::{NodeEvent, Refusal, Returned};
 use plimsoll::core::spec::{Availability, Condition};
 use plimsoll::{
-    BoxFuture, Config, Event, Executor, Handle, JobSpec, NodeContext, NodePatch, NodeSpec, RequestError,
-    ReservationStage, Runtime, TaskContext, TaskError, Usage, UsageAnswer, UsageOf,
+    BoxFuture, Config, Event, Executor, GroupSpec, Handle, JobSpec, NodeContext, NodePatch, NodeSpec,
+    RequestError, ReservationStage, RoleSpec, Runtime, TaskContext, TaskError, Usage, UsageAnswer, UsageOf,
 };
 use tokio::sync::Semaphore;
 
@@ -173,6 +173,48 @@ fn a_drained_node_is_empty_and_its_work_goes_on_elsewhere() {
         let parts = usage(&handle, "a").await.time_in(Usage::Running).0
             + usage(&handle, "b").await.time_in(Usage::Running).0;
         assert_eq!(pool.time_in(Usage::Running).0, parts, "nothing runs any more");
+        runtime.shutdown(DEADLINE).await;
+    });
+}
+
+/// Goal: every fact of a node can be changed while it is there, and what waited for the change starts. A node
+/// comes into another pool only when nothing runs on it.
+#[test]
+fn facts_of_a_node_change_while_it_is_there() {
+    run(async {
+        let (runtime, handle, _gate) = start("window = 0.0").await;
+        handle.remove_node("b").await.expect("b is there");
+        let role = RoleSpec::new("r", 1).request("slot", 1).platform("linux/amd64").plugin("net");
+        let role = role.constraint("engine.labels.ssd == yes").constraint("node.role == worker");
+        let role = role.constraint("node.ip == 10.0.0.0/8");
+        let job = handle.submit(JobSpec::new("j").pool("lab").group(GroupSpec::new("g").role(role)));
+        let job = job.await.expect("accepted");
+        let why = handle.explain_on(job, "a").await.expect("a is there");
+        assert_eq!(why[0].on_node.reasons.len(), 4, "plugins, constraints, platform and pool: {}", why[0]);
+        let patch = NodePatch {
+            os: Some("linux".into()),
+            arch: Some("x86_64".into()),
+            plugins: Some(vec!["net".into()]),
+            engine_labels: Some([("ssd".to_owned(), "yes".to_owned())].into()),
+            role: Some("worker".into()),
+            ip: Some("10.1.2.3".into()),
+            pool: Some("lab".into()),
+            ..NodePatch::default()
+        };
+        handle.update_node("a", patch).await.expect("a is there");
+        reach(&handle, "a", Usage::Running).await;
+        let pool = |pool: &str| NodePatch { pool: Some(pool.into()), ..NodePatch::default() };
+        let refused = refusal(handle.update_node("a", pool("cellar")).await);
+        assert_eq!(refused, Refusal::PoolInUse { node: "a".into(), pool: "cellar".into(), tasks: 1 });
+        handle.update_node("a", pool("lab")).await.expect("it is there already");
+        let nowhere = handle.update_node("a", pool("")).await;
+        assert!(matches!(nowhere, Err(RequestError::Invalid(invalid)) if invalid.field == "pool"));
+        let plugins = Some(vec!["x".repeat(1_000)]);
+        let long = handle.update_node("a", NodePatch { plugins, ..NodePatch::default() }).await;
+        assert!(matches!(long, Err(RequestError::Invalid(invalid)) if invalid.field == "plugins[0]"));
+        handle.cancel(job).await.expect("it is known");
+        handle.wait(job).await.expect("it is kept");
+        handle.update_node("a", pool("cellar")).await.expect("nothing runs there");
         runtime.shutdown(DEADLINE).await;
     });
 }

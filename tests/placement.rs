@@ -68,12 +68,20 @@ fn service_of(job: &Value) -> &str {
     job["groups"][0]["roles"][0]["service"].as_str().unwrap_or(text(&job["name"]))
 }
 
+/// The names of all nodes, also of those that come by an event.
 fn node_names(scenario: &Value) -> Vec<String> {
     let names = |node: &Value| match (text(&node["name"]), node["count"].as_u64().unwrap_or(1)) {
         (name, 1) => vec![name.to_owned()],
         (name, count) => (0..count).map(|index| format!("{name}-{index}")).collect(),
     };
-    list(&scenario["nodes"]).iter().flat_map(names).collect()
+    let mut all: Vec<String> = list(&scenario["nodes"]).iter().flat_map(names).collect();
+    let spoken_of = list(&scenario["events"]).iter().map(|event| text(&event["node"]["name"]).to_owned());
+    for name in spoken_of.filter(|name| !name.is_empty()) {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all
 }
 
 /// How many tasks of the job each node was given.

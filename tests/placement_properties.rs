@@ -8,8 +8,10 @@ use plimsoll::core::explanation::{Nearest, Reason};
 use plimsoll::core::plan::{self, PlanReport, Scenario, ScenarioJob};
 use plimsoll::core::quantity::Unit;
 use plimsoll::core::resources::{KindId, Resources};
+use plimsoll::core::settings::Settings;
 use plimsoll::core::spec::{
-    Availability, Filter, GroupSpec, HostPort, JobSpec, NodeChoice, NodeSpec, RoleSpec, Rules, ShapeSpec,
+    Access, Availability, Filter, Filters, GroupSpec, HostPort, JobSpec, NodeChoice, NodeFacts, NodeFilter,
+    NodeSpec, NodeTest, Platform, RoleSpec, Rules, ShapeSpec, Start, WantedFilter,
 };
 use plimsoll::core::time::Time;
 use proptest::prelude::*;
@@ -128,25 +130,48 @@ proptest! {
     fn the_nearest_thing_lets_the_task_run(
         sketches in prop::collection::vec(node_sketch(), 0..6),
         first in 0..8u32,
-        wish in 0..6u8,
+        wish in 0..13u8,
         cpu in 1..7i64,
+        members in 0..4u32,
     ) {
         let mut nodes: Vec<NodeSpec> = sketches.iter().enumerate().map(|(index, one)| node(index, one)).collect();
+        let mut filler = ShapeSpec { request: Resources::of(CPU, 1), ..ShapeSpec::default() };
         let mut wanted = ShapeSpec { request: Resources::of(CPU, cpu), ..ShapeSpec::default() };
         let constraint = |text: &str| vec![Constraint::parse(text).expect("a constraint")];
         match wish {
             0 => wanted.rules = Rules { constraints: constraint("node.labels.zone == 2"), ..Rules::default() }.into(),
             1 => wanted.rules = Rules { node: Some("n1".into()), ..Rules::default() }.into(),
             2 => wanted.rules = Rules { plugins: vec!["gpu".into()], ..Rules::default() }.into(),
-            3 => wanted.ports = HostPort::parse("80").into_iter().collect(),
+            3 => {
+                filler.ports = HostPort::parse("80").into_iter().collect();
+                wanted.ports.clone_from(&filler.ports);
+            }
+            4 => wanted.rules.platforms = Platform::parse("linux/").into_iter().collect(),
+            5 => wanted.rules.pools = vec!["lab".into()],
+            6 => wanted.exclusive = true,
+            7 => {
+                (filler.service, wanted.service) = (service("web"), service("web"));
+                (filler.max_per_node, wanted.max_per_node) = (1, 1);
+            }
+            8 => nodes.iter_mut().for_each(|node| node.facts.access = Some(Arc::new(Access::owned_by("eve")))),
+            9 => wanted.rules.filters = vec![WantedFilter::new("letters", "z")],
             _ => {}
         }
-        let filler = ShapeSpec { request: Resources::of(CPU, 1), ..ShapeSpec::default() };
-        let jobs = |first: u32| {
-            let filler = (first > 0).then(|| job("filler", filler.clone(), first));
-            filler.into_iter().chain([job("wanted", wanted.clone(), 1)]).collect::<Vec<_>>()
+        let filters = Filters::new([Arc::new(Letters) as Arc<dyn NodeFilter>]).expect("it has a name");
+        let run = |nodes: &[NodeSpec], jobs, held: &BTreeMap<String, u32>| {
+            run_with_filler(nodes.to_vec(), jobs, held, &filters)
         };
-        let report = run(nodes.clone(), jobs(first));
+        let jobs = |first: u32| {
+            let mut filler = (first > 0).then(|| job("filler", filler.clone(), first));
+            filler.iter_mut().for_each(|filler| filler.spec.requestor = "eve".into());
+            let mut all = job("wanted", wanted.clone(), members.max(1));
+            if members > 0 {
+                all.spec.groups[0].start = Start::Atomic;
+                all.spec.groups[0].roles[0].min = members;
+            }
+            filler.into_iter().chain([all]).collect::<Vec<_>>()
+        };
+        let report = run(&nodes, jobs(first), &BTreeMap::new());
         if by_node(&report, "wanted").is_empty() {
             let waits = report.waiting.iter().find(|group| group.job == "wanted").expect("it waits");
             let (Reason::NoRoom(room) | Reason::NeverFits(room)) = &waits.explanation.reason else {
@@ -154,12 +179,15 @@ proptest! {
             };
             let fails: u64 = room.filters.iter().map(|count| count.first).sum();
             prop_assert_eq!(fails, room.nodes, "every node fails somewhere first: {:?}", &room.filters);
+            // No other node helps a group that is for one.
+            prop_assume!(members == 0 || wish != 1);
             let nearest = room.nearest.clone().expect("something would help");
-            apply(&nearest, &wanted, &mut nodes);
             // The filler that runs stays where it is; the rest of it, which is ahead, is left out.
-            let held = by_node(&report, "filler");
-            let changed = run_with_filler(nodes, jobs(held.values().sum()), &held);
-            prop_assert_eq!(by_node(&changed, "wanted").len(), 1, "{} / {:?}", &waits.sentence, changed.waiting);
+            let mut held = by_node(&report, "filler");
+            apply(&nearest, &wanted, &mut nodes, &mut held);
+            let changed = run(&nodes, jobs(held.values().sum()), &held);
+            let placed: u32 = by_node(&changed, "wanted").values().sum();
+            prop_assert_eq!(placed, members.max(1), "{} / {:?}", &waits.sentence, changed.waiting);
         }
     }
 }
@@ -281,17 +309,50 @@ proptest! {
     }
 }
 
-fn run_with_filler(nodes: Vec<NodeSpec>, jobs: Vec<ScenarioJob>, held: &BTreeMap<String, u32>) -> PlanReport {
+/// The name must have every letter that is wanted.
+struct Letters;
+
+impl NodeFilter for Letters {
+    fn name(&self) -> &str {
+        "letters"
+    }
+
+    fn prepare(&self, wanted: &str) -> Result<Box<dyn NodeTest>, String> {
+        let wanted = wanted.to_owned();
+        Ok(Box::new(move |node: &NodeFacts| match wanted.chars().all(|letter| node.name.contains(letter)) {
+            true => Ok(()),
+            false => Err("lacks a letter".to_owned()),
+        }))
+    }
+}
+
+fn run_with_filler(
+    nodes: Vec<NodeSpec>,
+    jobs: Vec<ScenarioJob>,
+    held: &BTreeMap<String, u32>,
+    filters: &Filters,
+) -> PlanReport {
     let running = held.iter().map(|(name, count)| {
         let node = nodes.iter().position(|node| node.facts.name == *name);
         plan::RunningTasks { job: 0, group: 0, role: 0, count: *count, node, started: Time::ZERO }
     });
     let running = running.collect();
-    plan::run(&Scenario { nodes, jobs, running, ..Scenario::default() }).expect("a good scenario")
+    let settings = Settings { filters: filters.clone(), ..Settings::default() };
+    plan::run(&Scenario { settings, nodes, jobs, running, ..Scenario::default() }).expect("a good scenario")
 }
 
 /// Makes the change that an explanation names.
-fn apply(nearest: &Nearest, wanted: &ShapeSpec, nodes: &mut Vec<NodeSpec>) {
+fn apply(nearest: &Nearest, wanted: &ShapeSpec, nodes: &mut Vec<NodeSpec>, held: &mut BTreeMap<String, u32>) {
+    let another = |number: usize, nodes: &mut Vec<NodeSpec>| {
+        let mut another = NodeSpec::new(format!("z{number}"), wanted.request.clone());
+        another.facts.labels.insert("zone".into(), "2".into());
+        another.facts.plugins.push("gpu".into());
+        another.facts.os = Some("linux".into());
+        if let [pool] = wanted.rules.pools.as_slice() {
+            another.facts.pool.clone_from(pool);
+        }
+        nodes.push(another);
+    };
     let find = |nodes: &mut Vec<NodeSpec>, name: &str| {
         nodes.iter().position(|node| node.facts.name == name).expect("it names a node that is there")
     };
@@ -315,6 +376,18 @@ fn apply(nearest: &Nearest, wanted: &ShapeSpec, nodes: &mut Vec<NodeSpec>) {
             match filter {
                 Filter::Plugins => facts.plugins.push("gpu".into()),
                 Filter::Constraints => drop(facts.labels.insert("zone".into(), "2".into())),
+                Filter::Platform => facts.os = Some("linux".into()),
+                Filter::Pool => facts.pool = "lab".into(),
+                Filter::Access => facts.access = None,
+                Filter::Ports | Filter::Replicas | Filter::Exclusive => drop(held.remove(node)),
+                Filter::Custom(name) => {
+                    assert_eq!(&**name, "letters");
+                    let renamed = format!("{node}z");
+                    if let Some(count) = held.remove(node) {
+                        held.insert(renamed.clone(), count);
+                    }
+                    facts.name = renamed;
+                }
                 other => panic!("nothing in here asks for {other:?}"),
             }
         }
@@ -326,11 +399,10 @@ fn apply(nearest: &Nearest, wanted: &ShapeSpec, nodes: &mut Vec<NodeSpec>) {
             capacity.set(CPU, capacity.get(CPU) + wanted.request.get(CPU));
         }
         Nearest::NamedNode { node } => nodes.push(NodeSpec::new(node.clone(), wanted.request.clone())),
-        Nearest::AnotherNode { .. } => {
-            let mut another = NodeSpec::new("another", wanted.request.clone());
-            another.facts.labels.insert("zone".into(), "2".into());
-            another.facts.plugins.push("gpu".into());
-            nodes.push(another);
+        Nearest::AnotherNode { .. } => another(0, nodes),
+        Nearest::OtherNodes { nodes: others } => {
+            let [(count, _)] = others.as_slice() else { panic!("there is one role") };
+            (0..*count as usize).for_each(|number| another(number, nodes));
         }
         other => panic!("{other:?} is not known here"),
     }

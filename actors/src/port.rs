@@ -78,6 +78,7 @@ impl Port {
             Err(error) => return Ok(Err(error)),
         };
         settings.version = current.version + 1;
+        settings.filters = current.filters.clone();
         let settings = Arc::new(settings);
         self.push(Command::Settings(Arc::clone(&settings)))?;
         *current = Arc::clone(&settings);

@@ -89,12 +89,20 @@ impl Snapshot {
     /// The machines, each found whole.
     pub(crate) fn machines(&self) -> Result<SeatedMachines, SnapshotError> {
         Ok(SeatedMachines {
-            jobs: seatful(&self.jobs)?,
-            scheduler: seatful(&self.scheduler)?,
-            cluster: seatful(&self.cluster)?,
-            runner: seatful(&self.runner)?,
-            rebalancer: seatful(&self.rebalancer)?,
+            jobs: self.seatful(&self.jobs)?,
+            scheduler: self.seatful(&self.scheduler)?,
+            cluster: self.seatful(&self.cluster)?,
+            runner: self.seatful(&self.runner)?,
+            rebalancer: self.seatful(&self.rebalancer)?,
         })
+    }
+
+    fn seatful<M: Seated>(&self, bytes: &[u8]) -> Result<Seatful<M>, SnapshotError> {
+        let (mut machine, held): (M, Vec<Vec<M::Message>>) = codec::decode(bytes)?;
+        machine.equip(&self.settings.filters);
+        machine.rebuild();
+        machine.check()?;
+        Ok(Seatful { machine, held })
     }
 }
 
@@ -106,13 +114,6 @@ pub enum SnapshotError {
     Codec(#[from] CodecError),
     #[error("the snapshot contradicts itself")]
     Broken(#[from] Broken),
-}
-
-fn seatful<M: Seated>(bytes: &[u8]) -> Result<Seatful<M>, SnapshotError> {
-    let (mut machine, held): (M, Vec<Vec<M::Message>>) = codec::decode(bytes)?;
-    machine.rebuild();
-    machine.check()?;
-    Ok(Seatful { machine, held })
 }
 
 /// A snapshot, or why the state cannot be written.

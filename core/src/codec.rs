@@ -8,9 +8,10 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use crate::machine::Machine;
+use crate::spec::Filters;
 
 /// Raised whenever the meaning of stored bytes changes.
-pub const FORMAT_VERSION: u8 = 4;
+pub const FORMAT_VERSION: u8 = 5;
 
 /// No single record is larger than this.
 pub const RECORD_BYTES_MAX: usize = 1 << 30;
@@ -60,9 +61,13 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
     }
 }
 
-/// A machine as it was when it was encoded, with its indexes built anew.
-pub fn decode_machine<M: Machine + DeserializeOwned>(bytes: &[u8]) -> Result<M, CodecError> {
+/// A machine as it was when it was encoded, with its indexes built anew and the filters it had.
+pub fn decode_machine<M>(bytes: &[u8], filters: &Filters) -> Result<M, CodecError>
+where
+    M: Machine + DeserializeOwned,
+{
     let mut machine: M = decode(bytes)?;
+    machine.equip(filters);
     machine.rebuild();
     Ok(machine)
 }

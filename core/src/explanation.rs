@@ -231,6 +231,8 @@ pub enum Nearest {
     NamedNode { node: String },
     /// Another node that has this much and suits.
     AnotherNode { request: Vec<(String, String)> },
+    /// So many other nodes that have this much each and suit: for a group that starts as a whole.
+    OtherNodes { nodes: Vec<(u64, Vec<(String, String)>)> },
 }
 
 impl Explanation {
@@ -313,6 +315,8 @@ impl fmt::Display for NoRoom {
                 Filter::Pool => format!("{count} are in another pool"),
                 Filter::Access => format!("{count} are not for those who ask"),
                 Filter::BoundPool => format!("{count} are in another pool than what runs of it"),
+                Filter::Units => format!("{count} give out whole units only"),
+                Filter::Custom(name) => format!("{count} do not pass the filter `{name}`"),
                 _ => format!("{count} are not the node it is for"),
             });
         }
@@ -357,10 +361,15 @@ impl fmt::Display for InOnePool {
 
 impl fmt::Display for Nearest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |amounts: &[(String, String)]| {
-            let parts: Vec<String> =
-                amounts.iter().map(|(kind, amount)| format!("{amount} {kind}")).collect();
-            parts.join(" and ")
+        let others = |nodes: u64, request: &[(String, String)]| {
+            let amounts: Vec<String> =
+                request.iter().map(|(kind, amount)| format!("{amount} {kind}")).collect();
+            let with =
+                if amounts.is_empty() { String::new() } else { format!(" with {}", amounts.join(" and ")) };
+            match nodes {
+                1 => format!("another node{with} that suits"),
+                _ => format!("{nodes} other nodes{with} that suit"),
+            }
         };
         match self {
             Nearest::Room { node, missing } => {
@@ -373,6 +382,7 @@ impl fmt::Display for Nearest {
                 Filter::Platform => write!(f, "node {node} if it had the platform"),
                 Filter::Pool => write!(f, "node {node} if it were in the pool"),
                 Filter::Access => write!(f, "node {node} if those who ask might use it"),
+                Filter::Custom(name) => write!(f, "node {node} if it passed the filter `{name}`"),
                 Filter::Units => write!(f, "node {node} if whole units were asked for"),
                 Filter::Ports => write!(f, "node {node} once its port is free"),
                 Filter::Replicas => write!(f, "node {node} once a replica there has ended"),
@@ -383,8 +393,12 @@ impl fmt::Display for Nearest {
                 write!(f, "node {node}, where {} things are in the way", filters.len())
             }
             Nearest::NamedNode { node } => write!(f, "a node named {node}"),
-            Nearest::AnotherNode { request } if request.is_empty() => f.write_str("another node that suits"),
-            Nearest::AnotherNode { request } => write!(f, "another node with {} that suits", list(request)),
+            Nearest::AnotherNode { request } => f.write_str(&others(1, request)),
+            Nearest::OtherNodes { nodes } => {
+                let parts: Vec<String> =
+                    nodes.iter().map(|(nodes, request)| others(*nodes, request)).collect();
+                f.write_str(&parts.join(" and "))
+            }
         }
     }
 }

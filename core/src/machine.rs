@@ -1,6 +1,7 @@
 //! What every machine is: state that takes messages at stated times and says what follows.
 
 use crate::messages::Outbox;
+use crate::spec::Filters;
 use crate::time::Time;
 
 /// A decision maker without clock, threads or I/O. The same messages at the same times give the
@@ -24,6 +25,9 @@ pub trait Machine {
     fn wake(&mut self, now: Time, out: &mut Outbox) {
         self.receive(now, Vec::new(), out);
     }
+
+    /// Takes the filters of the service, of which only the names are stored, before it is rebuilt.
+    fn equip(&mut self, _filters: &Filters) {}
 
     /// Rebuilds what is derived and not stored, after the machine was restored from bytes.
     fn rebuild(&mut self) {}

@@ -54,6 +54,8 @@ pub enum Mutation {
     MissChange,
     /// The Scheduler does not tell tasks apart by who asks although a node minds.
     ForgetWhoAsks,
+    /// The Scheduler does not ask the filters of the service where it looks for nodes.
+    OverlookFilters,
     /// The Scheduler does not raise what has waited for long.
     MissAgeing,
     /// The Scheduler leaves a job where it stood.

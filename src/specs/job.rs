@@ -193,6 +193,7 @@ impl JobSpec {
         };
         job.confine(&self.pools);
         job.note_parts(&settings.kinds);
+        job.prepare_filters(&settings.filters);
         job.validate(settings)?;
         Ok(Arc::new(job))
     }

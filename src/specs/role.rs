@@ -9,7 +9,7 @@ use plimsoll_core::constraint::{Constraint, Key};
 use plimsoll_core::settings::Settings;
 use plimsoll_core::spec::{
     self, CommandSpec, Hops, HostPort, Invalid, NodeChoice, OnPreempt, Platform, Problem, Retries, Rules,
-    ShapeSpec, Start,
+    ShapeSpec, Start, WantedFilter,
 };
 
 use super::amount::{Amount, optional_span, parsed, resources};
@@ -47,6 +47,8 @@ pub struct RoleSpec {
     pub platforms: Vec<String>,
     /// Plugins that the node must have.
     pub plugins: Vec<String>,
+    /// What is wanted of the filters of the runtime, by their names.
+    pub filters: BTreeMap<String, String>,
     /// The only node on which the tasks may run.
     pub node: Option<String>,
     /// Facts such as `node.labels.rack` over which the tasks of the service are spread, level by level.
@@ -162,6 +164,13 @@ impl RoleSpec {
         self
     }
 
+    /// Asks a filter of the runtime for nodes that will do: see [`Builder::filter`](crate::Builder::filter).
+    #[must_use]
+    pub fn filter(mut self, name: impl Into<String>, wanted: impl Into<String>) -> RoleSpec {
+        self.filters.insert(name.into(), wanted.into());
+        self
+    }
+
     /// Lets the tasks run on this node only.
     #[must_use]
     pub fn on_node(mut self, node: impl Into<String>) -> RoleSpec {
@@ -250,6 +259,11 @@ impl RoleSpec {
             constraints: self.constraints.iter().enumerate().map(constraint).collect::<Result<_, _>>()?,
             platforms: parsed(field, "platforms", &self.platforms, Platform::parse, &Problem::NoPlatform)?,
             plugins: self.plugins.clone(),
+            filters: self
+                .filters
+                .iter()
+                .map(|(name, wanted)| WantedFilter::new(&**name, &**wanted))
+                .collect(),
             node: self.node.clone(),
             ..Rules::default()
         })

@@ -28,7 +28,7 @@ use crate::machine::{Broken, Machine};
 use crate::messages::{Answer, ClusterMessage, NodeEvent, NodeNews, Outbox, Refusal, RunnerMessage};
 use crate::outcome::Outcome;
 use crate::settings::Settings;
-use crate::spec::{Liveness, NodePatch, NodeSpec, PoolState};
+use crate::spec::{Filters, Liveness, NodeFacts, NodePatch, NodeSpec, PoolState};
 use crate::time::Time;
 
 pub use ledger::LiveAttempt;
@@ -143,6 +143,7 @@ impl ClusterState {
         out.node_event(NodeEvent::Added { node: id, name: spec.facts.name.clone(), session });
         let suspect_until = now + self.settings.deadlines.down;
         let mut node = Node::new(spec, suspect_until);
+        NodeFacts::be_judged_by(&mut node.facts, &self.settings.filters);
         node.session = session;
         node.pool_state = self.pool_state(&node.facts.pool);
         self.down_deadlines.set(id.index(), node.down_at);
@@ -156,7 +157,15 @@ impl ClusterState {
         let Some(id) = self.node_id(&name) else {
             return out.refuse(ticket, Refusal::UnknownNode(name));
         };
+        let pool = patch.pool.as_ref().map(|pool| (pool.clone(), self.pool_state(pool)));
         let node = self.node_mut(id).expect("a named node is there");
+        if let Some((pool, state)) = pool.filter(|(pool, _)| *pool != node.facts.pool) {
+            // What stays in one pool would find itself in two.
+            if node.tasks() > 0 {
+                return out.refuse(ticket, Refusal::PoolInUse { node: name, pool, tasks: node.tasks() });
+            }
+            node.pool_state = state;
+        }
         let (was_in_deficit, was_broken_down) = (node.deficit(), node.breakdown.clone());
         node.apply(now, patch);
         if node.deficit() && !was_in_deficit {
@@ -240,7 +249,7 @@ impl ClusterState {
             ClusterMessage::AskUsage { ticket, of, since } => self.tell_usage(now, ticket, of, since, out),
             ClusterMessage::Settings(settings) => {
                 let kept_before = self.keeps_usage();
-                self.settings = settings;
+                Settings::replace(&mut self.settings, settings);
                 self.change_retention(now, kept_before);
             }
             ClusterMessage::LookAgain => {
@@ -311,6 +320,13 @@ impl Machine for ClusterState {
     fn wake_at(&self) -> Option<Time> {
         let deadlines = [&self.down_deadlines, &self.probes, &self.preparations];
         deadlines.into_iter().filter_map(Deadlines::earliest).min()
+    }
+
+    fn equip(&mut self, filters: &Filters) {
+        Arc::make_mut(&mut self.settings).filters = filters.clone();
+        for node in self.nodes.iter_mut().flatten() {
+            NodeFacts::be_judged_by(&mut node.facts, filters);
+        }
     }
 
     fn rebuild(&mut self) {

@@ -166,19 +166,11 @@ impl Node {
         }
     }
 
-    pub(super) fn apply(&mut self, now: Time, patch: NodePatch) {
+    pub(super) fn apply(&mut self, now: Time, mut patch: NodePatch) {
+        patch.change_facts(&mut self.facts);
         if let Some(capacity) = patch.capacity {
             self.capacity = capacity;
             self.rename_units(patch.units);
-        }
-        if let Some(labels) = patch.labels {
-            Arc::make_mut(&mut self.facts).labels = labels;
-        }
-        if let Some(path) = patch.path {
-            Arc::make_mut(&mut self.facts).path = Some(path);
-        }
-        if let Some(access) = patch.access {
-            Arc::make_mut(&mut self.facts).access = access;
         }
         if let Some(condition) = patch.condition {
             self.condition = condition;

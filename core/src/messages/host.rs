@@ -193,6 +193,8 @@ pub enum Refusal {
     NodeReserved { node: String, who: String },
     #[error("node `{node}` still has {tasks} tasks")]
     NodeBusy { node: String, tasks: u32 },
+    #[error("node `{node}` has {tasks} tasks, and comes to pool `{pool}` only when nothing runs there")]
+    PoolInUse { node: String, pool: String, tasks: u32 },
     #[error("node `{node}` {why}")]
     NodeClosed { node: String, why: String },
     #[error("nobody has reserved node `{0}`")]

@@ -6,7 +6,8 @@ use crate::spec::{GroupSpec, NodeChoice};
 /// Why a task of this role went to its node and no other.
 pub(super) fn why_there(group: &GroupSpec, role: u16, placement: NodeChoice) -> &'static str {
     let shape = &group.roles[usize::from(role)].shape;
-    let packs = shape.placement.unwrap_or(placement) == NodeChoice::Pack;
+    let choice = shape.placement.unwrap_or(placement);
+    let (packs, own_first) = (choice == NodeChoice::Pack, choice == NodeChoice::OwnFirst);
     match (&shape.rules.node, &shape.snapshot, &shape.service) {
         (Some(_), ..) => "the node it is for",
         _ if group.hops.or(shape.hops).is_some() => "near enough to the others that start with it",
@@ -14,6 +15,9 @@ pub(super) fn why_there(group: &GroupSpec, role: u16, placement: NodeChoice) -> 
         (None, Some(_), _) => "warm for its snapshot, else new, else fewest tasks among the nodes with room",
         (None, None, Some(_)) if packs && !shape.spread.is_empty() => {
             "the fullest with room in the branch with the fewest tasks of the service"
+        }
+        (None, None, _) if own_first => {
+            "own before granted, granted before others, then fewest tasks among the nodes with room"
         }
         (None, None, _) if packs => "the fullest of the nodes with room",
         (None, None, Some(_)) => "fewest tasks of the service among the nodes with room",

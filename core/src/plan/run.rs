@@ -203,8 +203,10 @@ impl<'a> DryRun<'a> {
                 which,
                 Exit::Failed(FailureCause::Error),
             ),
-            Happening::Node { name, patch, liveness } => {
-                self.change_node(name, patch, *liveness);
+            Happening::Node { name, patch, liveness } => self.change_node(index, name, patch, *liveness),
+            Happening::AddNode(node) => {
+                let add = ClusterMessage::AddNode { ticket: Ticket(0), node: node.clone() };
+                self.world.tell(Party::Cluster, Batch::Cluster(vec![add]));
                 Ok(())
             }
             Happening::Pool { name, state } => {
@@ -337,7 +339,7 @@ impl<'a> DryRun<'a> {
     fn is_one_of(&self, task: TaskId, node: NodeId, which: &Which) -> bool {
         let group = &self.jobs[task.job().0 as usize - 1].groups[task.group.index()];
         let role = &group.roles[usize::from(task.role)].name;
-        let node = &self.scenario.nodes[node.index()].facts.name;
+        let node = &self.node_name(node);
         is_it(&group.name, &which.group) && is_it(role, &which.role) && is_it(node, &which.node)
     }
 
@@ -347,8 +349,17 @@ impl<'a> DryRun<'a> {
         started.copied().filter(|_| attempt.number == 1).unwrap_or(since)
     }
 
-    fn change_node(&mut self, name: &str, patch: &NodePatch, liveness: Option<Liveness>) {
-        let id = self.world.cluster.node_id(name).expect("the file names its own nodes");
+    fn change_node(
+        &mut self,
+        index: usize,
+        name: &str,
+        patch: &NodePatch,
+        liveness: Option<Liveness>,
+    ) -> Result<(), PlanError> {
+        let Some(id) = self.world.cluster.node_id(name) else {
+            let what = format!("no node named `{name}` is there yet");
+            return Err(PlanError::Impossible { field: format!("events[{index}].node"), what });
+        };
         let update = |patch| ClusterMessage::UpdateNode { ticket: Ticket(0), name: name.to_owned(), patch };
         let mut messages = Vec::new();
         if *patch != NodePatch::default() {
@@ -360,6 +371,12 @@ impl<'a> DryRun<'a> {
             Liveness::Down => ClusterMessage::NodeDown(id),
         }));
         self.world.tell(Party::Cluster, Batch::Cluster(messages));
+        Ok(())
+    }
+
+    /// Also of a node that came by an event.
+    fn node_name(&self, node: NodeId) -> String {
+        self.world.cluster.node(node).expect("nodes stay until the end").facts.name.clone()
     }
 
     fn record(&mut self, event: JobEvent) {
@@ -429,7 +446,7 @@ impl<'a> DryRun<'a> {
             group: group.name.clone(),
             role: group.roles[usize::from(attempt.task.role)].name.clone(),
             task: attempt.task.index,
-            node: self.scenario.nodes[node.index()].facts.name.clone(),
+            node: self.node_name(node),
             class: shares.class_of(&spec.requestor, &spec.standing.queue).map(str::to_owned),
             queue: (!spec.standing.queue.is_empty()).then(|| spec.standing.queue.to_string()),
             units: self.units.get(&attempt).map(|units| (**units).clone()),

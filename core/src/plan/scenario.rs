@@ -73,6 +73,8 @@ pub enum Happening {
         patch: NodePatch,
         liveness: Option<Liveness>,
     },
+    /// A node that was not there before.
+    AddNode(Box<NodeSpec>),
     /// The nodes of a pool take work otherwise.
     Pool {
         name: String,

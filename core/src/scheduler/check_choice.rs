@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::constraint::{Facts, Key};
 use crate::id::NodeId;
 use crate::machine::{Broken, promise};
-use crate::spec::{NodeChoice, ShapeSpec};
+use crate::spec::{NodeChoice, ShapeSpec, remoteness};
 
 use super::Scheduler;
 use super::memories::Memories;
@@ -58,7 +58,7 @@ impl Scheduler {
     }
 
     fn plain_choice_among(&self, spec: &ShapeSpec, mut members: Vec<Member<'_>>) -> Option<NodeId> {
-        let packs = spec.placement.unwrap_or(self.settings.placement) == NodeChoice::Pack;
+        let choice = spec.placement.unwrap_or(self.settings.placement);
         let service = spec.service.as_ref().map_or("", |(service, _)| service);
         for fact in &spec.spread {
             let branch = fewest_of_service(&members, fact, spec, service)?;
@@ -68,15 +68,20 @@ impl Scheduler {
         let kinds = &self.settings.kinds;
         let scarce =
             ["gpu", "cpu", "memory"].map(|name| kinds.id(name).expect("a kind that is always there"));
-        let first = with_room.min_by_key(|(id, node)| match packs {
-            true => {
+        let asker = spec.rules.asker.as_deref();
+        let first = with_room.min_by_key(|(id, node)| match choice {
+            NodeChoice::Pack => {
                 let mut left: Vec<i64> = scarce.iter().map(|kind| node.free.get(*kind)).collect();
                 let declared = node.free.amounts().iter().skip(scarce.len() + 1).copied();
                 left.extend(declared.chain(std::iter::repeat(0)).take(kinds.len() - scarce.len() - 1));
                 left.push(node.free.amounts().first().copied().unwrap_or(0));
                 (left, 0, 0, *id)
             }
-            false => (Vec::new(), node.company.of_service(service), node.company.tasks, *id),
+            NodeChoice::Spread => (Vec::new(), node.company.of_service(service), node.company.tasks, *id),
+            NodeChoice::OwnFirst => {
+                let far = i64::from(remoteness(asker, &node.view.facts));
+                (vec![far], node.company.of_service(service), node.company.tasks, *id)
+            }
         });
         first.map(|(id, _)| id)
     }

@@ -236,7 +236,8 @@ impl Scheduler {
             let Some(entry) = self.nodes.get(*node) else { return false };
             let allowed =
                 |shape: &Arc<ShapeSpec>| !entry.keeps_out(shape) && shape.rules.allow(&entry.view.facts);
-            held.shapes.iter().all(allowed) && held.need().fits_in(&entry.view.capacity)
+            let is_there = claim.pool.as_ref().is_none_or(|pool| **pool == *entry.view.facts.pool);
+            is_there && held.shapes.iter().all(allowed) && held.need().fits_in(&entry.view.capacity)
         };
         if !claim.nodes.iter().all(suits) {
             return Some(ClaimEvent::NodeChanged);

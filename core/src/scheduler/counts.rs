@@ -124,12 +124,9 @@ impl Scheduler {
 
     fn nearest(&self, found: NearestNode, shape: &ShapeSpec) -> Nearest {
         let name = |id: NodeId| self.nodes.get(id).expect("just seen").view.facts.name.clone();
-        let kinds = &self.settings.kinds;
-        let show =
-            |(kind, amount): (KindId, i64)| (kinds.name(kind).to_owned(), kinds.unit(kind).format(amount));
         if let Some((_, id)) = found.room {
             let free = &self.nodes.get(id).expect("just seen").free;
-            let missing = shape.request.lacking_in(free).map(show).collect();
+            let missing = shape.request.lacking_in(free).map(|one| self.amount(one)).collect();
             return Nearest::Room { node: name(id), missing };
         }
         if let Some(id) = found.ready {
@@ -145,6 +142,16 @@ impl Scheduler {
         if let Some((id, filter)) = found.suitable {
             return Nearest::Suitable { node: name(id), filter };
         }
-        Nearest::AnotherNode { request: shape.request.iter().map(show).collect() }
+        Nearest::AnotherNode { request: self.amounts(&shape.request) }
+    }
+
+    /// A request by the names of its kinds, for people.
+    pub(super) fn amounts(&self, request: &Resources) -> Vec<(String, String)> {
+        request.iter().map(|one| self.amount(one)).collect()
+    }
+
+    fn amount(&self, (kind, amount): (KindId, i64)) -> (String, String) {
+        let kinds = &self.settings.kinds;
+        (kinds.name(kind).to_owned(), kinds.unit(kind).format(amount))
     }
 }

@@ -1,6 +1,8 @@
 //! Why a group waits, computed from the state as it is when somebody asks.
 
-use crate::explanation::{Explanation, InOnePool, NoRoom, NodeExplanation, Reason, Subject, Surplus};
+use crate::explanation::{
+    Explanation, InOnePool, Nearest, NoRoom, NodeExplanation, Reason, Subject, Surplus,
+};
 use crate::id::{GroupId, TaskId};
 use crate::messages::Refusal;
 use crate::resources::Resources;
@@ -133,11 +135,13 @@ impl Scheduler {
         reasons.sort_by_key(|room| room.possible);
         let mut room = reasons.swap_remove(0);
         if group.start == Start::Atomic {
-            room.placeable = self.placeable(group, |_| true);
+            let (placeable, left) = self.placeable(group, |_| true);
+            room.placeable = placeable;
             room.in_one_pool = self.in_one_pool(id, group);
-            // What one task needs is not what the group needs.
-            room.nearest = None;
             room.within = self.within_hops(group);
+            // What one task needs is not what the group needs.
+            let stays_near = room.within.is_some() || room.in_one_pool.is_some() || group.bound.is_some();
+            room.nearest = (!stays_near).then(|| self.other_nodes(group, &left)).flatten();
         }
         if room.possible == 0 || is_unable {
             return Reason::NeverFits(room);
@@ -159,7 +163,7 @@ impl Scheduler {
         }
         let mut best = InOnePool { placeable: 0, wanted: group.waiting(), best: None };
         for pool in self.nodes.pools.names() {
-            let placeable = self.placeable(group, |node| *node.view.facts.pool == **pool);
+            let (placeable, _) = self.placeable(group, |node| *node.view.facts.pool == **pool);
             if placeable > best.placeable {
                 (best.placeable, best.best) = (placeable, Some(pool.to_string()));
             }
@@ -185,9 +189,25 @@ impl Scheduler {
         Reason::Surplus { more, because }
     }
 
+    /// The nodes with which an atomic group could start: one for each task that finds no room. Who minds
+    /// company is sure of a node only if it is alone there.
+    fn other_nodes(&self, group: &GroupView, left: &[u64]) -> Option<Nearest> {
+        let roles = || group.roles.iter().filter(|role| role.wants_room());
+        if roles().any(|role| role.spec.rules.node.is_some()) {
+            return None;
+        }
+        let minds_company = roles().any(|role| role.spec.minds_company());
+        let nodes = roles().zip(left).map(|(role, left)| {
+            let tasks = if minds_company { u64::from(role.needed()) } else { *left };
+            (tasks, self.amounts(&role.spec.request))
+        });
+        let nodes: Vec<_> = nodes.filter(|(tasks, _)| *tasks > 0).collect();
+        (!nodes.is_empty()).then_some(Nearest::OtherNodes { nodes })
+    }
+
     /// How many tasks of an atomic group find room now when its roles take it one after the other, on
-    /// nodes that stand alike one after the other.
-    fn placeable(&self, group: &GroupView, counts: impl Fn(&NodeEntry) -> bool) -> u64 {
+    /// nodes that stand alike one after the other, and how many of each role that wants some do not.
+    fn placeable(&self, group: &GroupView, counts: impl Fn(&NodeEntry) -> bool) -> (u64, Vec<u64>) {
         let waiting = || group.roles.iter().filter(|role| role.wants_room());
         let alike = self.nodes.alike(waiting().map(|role| &*role.spec)).into_iter();
         let entry = |id| self.nodes.get(id).expect("only nodes that are there stand somewhere");
@@ -195,7 +215,7 @@ impl Scheduler {
             alike.map(|(id, nodes)| (entry(id), nodes)).filter(|(node, _)| node.takes_work() && counts(node));
         let mut free: Vec<(&NodeEntry, Resources, u64)> =
             alike.map(|(node, nodes)| (node, node.free.clone(), nodes)).collect();
-        let mut placed = 0;
+        let (mut placed, mut all_left) = (0, Vec::new());
         for role in waiting() {
             let (request, mut left) = (&role.spec.request, u64::from(role.needed()));
             let mut after = Vec::with_capacity(free.len() + 2);
@@ -217,7 +237,8 @@ impl Scheduler {
             }
             after.retain(|(_, _, nodes)| *nodes > 0);
             free = after;
+            all_left.push(left);
         }
-        placed
+        (placed, all_left)
     }
 }

@@ -99,7 +99,7 @@ use crate::resources::Resources;
 use crate::settings::Settings;
 use crate::shares::bucket::Bucket;
 use crate::shares::durations::Durations;
-use crate::spec::ShapeSpec;
+use crate::spec::{Filters, NodeFacts, ShapeSpec};
 use crate::time::Time;
 
 use ageing::Ageing;
@@ -261,10 +261,13 @@ impl Scheduler {
                     self.live.leave_node(slot);
                 }
             }
-            Some(view) => {
+            Some(mut view) => {
+                // What was on its way when a snapshot was taken comes without them.
+                NodeFacts::be_judged_by(&mut view.facts, &self.settings.filters);
                 self.mind_access(&view);
                 self.end_earmarks_on(node, turn);
                 let was_divided = self.nodes.pools.is_divided();
+                self.bind_before_move(node, &view.facts.pool);
                 self.nodes.update(node, view);
                 if !was_divided && self.nodes.pools.is_divided() {
                     self.bind_all();
@@ -297,7 +300,7 @@ impl Scheduler {
         let widened = settings.kinds.len() != self.settings.kinds.len();
         let shared_otherwise = settings.shares != self.settings.shares;
         let chosen_otherwise = settings.placement != self.settings.placement;
-        self.settings = settings;
+        Settings::replace(&mut self.settings, settings);
         self.live.order_by_start(self.settings.rebalance.any());
         self.nodes.faults.change_settings(self.settings.faulty, now);
         if chosen_otherwise {
@@ -457,6 +460,11 @@ impl Machine for Scheduler {
 
     fn next_deadline(&self) -> Option<Time> {
         [self.deadline_but_claims(), self.next_claim()].into_iter().flatten().min()
+    }
+
+    fn equip(&mut self, filters: &Filters) {
+        Arc::make_mut(&mut self.settings).filters = filters.clone();
+        self.nodes.equip(filters);
     }
 
     fn rebuild(&mut self) {

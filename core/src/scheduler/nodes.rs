@@ -12,7 +12,7 @@ use crate::id::{NodeId, Slot};
 use crate::messages::NodeView;
 use crate::resources::{KindId, Resources};
 use crate::settings::FaultySettings;
-use crate::spec::{Company, NodeChoice, PoolState, ShapeSpec};
+use crate::spec::{Company, Filters, NodeChoice, NodeFacts, PoolState, ShapeSpec};
 
 use super::faults::Faults;
 use super::live::LiveTable;
@@ -131,6 +131,12 @@ impl Nodes {
         self.broken_down = broken_down.map(|(id, _)| id).collect();
         self.topology = Topology::default();
         self.pools = Pools::of(&self.entries);
+    }
+
+    pub(super) fn equip(&mut self, filters: &Filters) {
+        for entry in self.entries.iter_mut().flatten() {
+            NodeFacts::be_judged_by(&mut entry.view.facts, filters);
+        }
     }
 
     /// The scope of this shape; it is to be released once.

@@ -68,6 +68,11 @@ fn detail(filter: &Filter, shape: &ShapeSpec, node: &NodeEntry, kinds: &Kinds) -
             let names: Vec<&str> = names.map(|(_, name)| name).collect();
             format!("gives {} out in whole units only", names.join(" and "))
         }
+        Filter::Custom(name) => {
+            let own = shape.rules.filters.iter().find(|wanted| wanted.name == *name);
+            own.and_then(|wanted| wanted.judge(facts).err())
+                .unwrap_or_else(|| format!("does not pass `{name}`"))
+        }
         Filter::Node => {
             let wanted = shape.rules.node.as_deref().unwrap_or_default();
             format!("is not the node `{wanted}` that it is for")

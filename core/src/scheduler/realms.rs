@@ -9,7 +9,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::id::NodeId;
-use crate::spec::{Rules, ShapeSpec};
+use crate::mutation::{self, Mutation};
+use crate::spec::{Filter, NodeFacts, Rules, ShapeSpec};
 
 use super::nodes::NodeEntry;
 
@@ -56,8 +57,17 @@ impl Realm {
         self.members.get(node.index()).copied().unwrap_or(false)
     }
 
+    fn allows(&self, facts: &NodeFacts) -> bool {
+        let overlooked =
+            |filter| mutation::active(Mutation::OverlookFilters) && matches!(filter, Filter::Custom(_));
+        self.rules.failures(facts).all(overlooked)
+    }
+
     fn judge(&mut self, node: NodeId, entry: Option<&NodeEntry>) {
-        let allowed = entry.is_some_and(|entry| self.rules.allow(&entry.view.facts));
+        if let Some(entry) = entry.filter(|_| !self.rules.are_prepared()) {
+            Arc::make_mut(&mut self.rules).prepare_filters(&entry.view.facts.judges.0);
+        }
+        let allowed = entry.is_some_and(|entry| self.allows(&entry.view.facts));
         if self.members.len() <= node.index() {
             self.members.resize(node.index() + 1, false);
         }

@@ -1,19 +1,24 @@
 //! Nodes in the order in which they are wanted: the smallest part of every index of a view.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use crate::collections::{FitTree, RankTree};
 use crate::id::NodeId;
+use crate::spec::{Asker, remoteness};
 
 use super::nodes::{NodeEntry, key};
 
 /// What decides between nodes of one row.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum RowOrder {
     /// The fewest tasks of the service, where there is one, then the fewest tasks, then the smaller id.
     Fewest,
     /// The one that has the least left: see [`Fullness`].
     Fullest,
+    /// The nearest to who asks, then like the fewest: see [`remoteness`].
+    Nearest(Option<Arc<Asker>>),
 }
 
 /// How much a node has left, from the scarcest kind on: `gpu`, `cpu`, `memory`, the declared kinds in
@@ -53,6 +58,7 @@ pub(super) struct Row {
 enum RowIndex {
     Fewest(FitTree<(u32, u64)>),
     Fullest(RankTree<Fullness>, usize),
+    Nearest(FitTree<((u32, u32), u64)>, Option<Arc<Asker>>),
 }
 
 impl Row {
@@ -60,6 +66,9 @@ impl Row {
         let index = match order {
             RowOrder::Fewest => RowIndex::Fewest(FitTree::new((u32::MAX, u64::MAX), width)),
             RowOrder::Fullest => RowIndex::Fullest(RankTree::new(width), width),
+            RowOrder::Nearest(asker) => {
+                RowIndex::Nearest(FitTree::new(((u32::MAX, u32::MAX), u64::MAX), width), asker)
+            }
         };
         Row { index, slots: Vec::new(), vacant: Vec::new() }
     }
@@ -86,6 +95,10 @@ impl Row {
         match &mut self.index {
             RowIndex::Fewest(tree) => tree.set(slot, (tasks, key(node, entry.company.tasks)), free),
             RowIndex::Fullest(tree, width) => tree.set(slot, Fullness::of(node, free, *width), free),
+            RowIndex::Nearest(tree, asker) => {
+                let far = remoteness(asker.as_deref(), &entry.view.facts);
+                tree.set(slot, ((far, tasks), key(node, entry.company.tasks)), free);
+            }
         }
     }
 
@@ -94,6 +107,7 @@ impl Row {
         match &mut self.index {
             RowIndex::Fewest(tree) => tree.remove(slot),
             RowIndex::Fullest(tree, _) => tree.remove(slot),
+            RowIndex::Nearest(tree, _) => tree.remove(slot),
         }
     }
 
@@ -102,12 +116,17 @@ impl Row {
         match &self.index {
             RowIndex::Fewest(tree) => tree.largest(),
             RowIndex::Fullest(tree, _) => tree.largest(),
+            RowIndex::Nearest(tree, _) => tree.largest(),
         }
     }
 
     pub(super) fn first_fit(&self, wanted: &[i64], accept: &impl Fn(NodeId) -> bool) -> Option<NodeId> {
         match &self.index {
             RowIndex::Fewest(tree) => {
+                let found = tree.first_fit_where(wanted, |slot| accept(self.node(slot)));
+                found.map(|slot| self.node(slot))
+            }
+            RowIndex::Nearest(tree, _) => {
                 let found = tree.first_fit_where(wanted, |slot| accept(self.node(slot)));
                 found.map(|slot| self.node(slot))
             }
@@ -127,6 +146,10 @@ impl Row {
     ) {
         match &self.index {
             RowIndex::Fewest(tree) => {
+                let slots = tree.fits_where(wanted, most - found.len(), |slot| accept(self.node(slot)));
+                found.extend(slots.into_iter().map(|slot| self.node(slot)));
+            }
+            RowIndex::Nearest(tree, _) => {
                 let slots = tree.fits_where(wanted, most - found.len(), |slot| accept(self.node(slot)));
                 found.extend(slots.into_iter().map(|slot| self.node(slot)));
             }

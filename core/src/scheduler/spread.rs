@@ -134,7 +134,7 @@ impl Branch {
     fn new(form: &Form, level: usize) -> Branch {
         let below = match level < form.levels.len() {
             true => Below::Branches(Branches::new(form.width)),
-            false => Below::Row(Row::new(form.order, form.width)),
+            false => Below::Row(Row::new(form.order.clone(), form.width)),
         };
         Branch { tasks: 0, nodes: 0, below }
     }

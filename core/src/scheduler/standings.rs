@@ -90,7 +90,7 @@ pub(super) type Alike = (NodeId, u64);
 
 fn looks_at_names(rules: &Rules) -> bool {
     let by_name = |key: &Key| matches!(key, Key::Id | Key::Hostname | Key::Ip);
-    rules.constraints.iter().any(|constraint| constraint.keys().any(by_name))
+    rules.constraints.iter().any(|constraint| constraint.keys().any(by_name)) || rules.filter_by_name()
 }
 
 impl Standing {

@@ -83,6 +83,25 @@ impl Scheduler {
         }
     }
 
+    /// A node comes to another pool. It is empty, so what was placed there meanwhile is on its way to be
+    /// refused: the rest of it is where the node was.
+    pub(super) fn bind_before_move(&mut self, node: NodeId, to: &str) {
+        let Some(entry) = self.nodes.get(node).filter(|entry| entry.view.facts.pool != to) else { return };
+        let pool: Arc<str> = entry.view.facts.pool.as_str().into();
+        let mut groups: Vec<GroupId> =
+            self.live.on_node(entry.attempts).map(|live| live.attempt.task.group).collect();
+        groups.dedup();
+        for id in groups {
+            let is_free = |group: &groups::GroupView| group.tie != Tie::None && group.bound.is_none();
+            if !self.group(id).is_some_and(is_free) || mutation::active(Mutation::IgnorePools) {
+                continue;
+            }
+            for member in self.tied_to(id) {
+                self.bind(member, Some(&pool));
+            }
+        }
+    }
+
     /// This group, or all groups of its job if that is what stays together.
     fn tied_to(&self, id: GroupId) -> Vec<GroupId> {
         let job = self.jobs.get(id.job().0).expect("a group has a job");

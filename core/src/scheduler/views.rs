@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::constraint::Key;
 use crate::id::NodeId;
 use crate::resources::Resources;
-use crate::spec::{NodeChoice, ShapeSpec, SharedRules};
+use crate::spec::{Asker, NodeChoice, ShapeSpec, SharedRules};
 
 use super::change_log::ChangeLog;
 use super::memories::Memories;
@@ -42,7 +42,9 @@ struct ViewKey {
     realm: RealmId,
     /// Tasks of this service are spread, over these facts first.
     spread: Option<(String, Vec<Key>)>,
-    packs: bool,
+    choice: NodeChoice,
+    /// Whose nodes come first, where that counts.
+    asker: Option<Arc<Asker>>,
     /// What packed tasks ask of the company on a node: nodes that do not admit them would come first.
     company: Option<Box<ShapeSpec>>,
 }
@@ -129,17 +131,22 @@ impl ViewKey {
             })
         };
         let company = (packs && shape.minds_company()).then(company);
-        ViewKey { realm, spread, packs, company }
+        let asker = shape.rules.asker.clone().filter(|_| choice == NodeChoice::OwnFirst);
+        ViewKey { realm, spread, choice, asker, company }
     }
 
     /// Whether it is the order in which all nodes are kept anyhow.
     fn is_plain(&self) -> bool {
-        self.realm == ALL && self.spread.is_none() && !self.packs
+        self.realm == ALL && self.spread.is_none() && self.choice == NodeChoice::Spread
     }
 
     fn new_tree(&self, width: usize) -> SpreadTree {
         let (service, levels) = self.spread.clone().unzip();
-        let order = if self.packs { RowOrder::Fullest } else { RowOrder::Fewest };
+        let order = match self.choice {
+            NodeChoice::Spread => RowOrder::Fewest,
+            NodeChoice::Pack => RowOrder::Fullest,
+            NodeChoice::OwnFirst => RowOrder::Nearest(self.asker.clone()),
+        };
         SpreadTree::new(service, levels.unwrap_or_default(), order, width)
     }
 }
@@ -302,14 +309,14 @@ impl Views {
 
     /// Whether the node that comes first still does when it has taken a task for which it has room.
     pub(super) fn packs(&self, id: ViewId) -> bool {
-        id != PLAIN && self.get(id).key.packs && self.get(id).key.spread.is_none()
+        id != PLAIN && self.get(id).key.choice == NodeChoice::Pack && self.get(id).key.spread.is_none()
     }
 
     /// Whether it matters more than how many tasks a node has.
     pub(super) fn is_choosy(&self, id: ViewId) -> bool {
         id != PLAIN && {
             let view = self.get(id);
-            view.key.packs || view.key.spread.is_some() || !view.warm.is_empty()
+            view.key.choice != NodeChoice::Spread || view.key.spread.is_some() || !view.warm.is_empty()
         }
     }
 

@@ -13,10 +13,12 @@ mod raw_tests;
 mod rebalance;
 mod shares;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::resources::Kinds;
-use crate::spec::{NodeChoice, OnUnsatisfiable, PoolDefault};
+use crate::spec::{Filters, NodeChoice, OnUnsatisfiable, PoolDefault};
 use crate::time::Span;
 
 pub use elastic::{ElasticSettings, RawElastic};
@@ -61,6 +63,8 @@ pub struct Settings {
     pub rebalance: RebalanceSettings,
     /// So many thousandths of a CPU a task must bring for each of its GPUs; 0 for none.
     pub gpu_cpu_ratio: u32,
+    /// The filters of the embedding service, which never change while a runtime goes on.
+    pub filters: Filters,
 }
 
 /// A length of time that is a minute unless somebody says otherwise.
@@ -74,6 +78,14 @@ impl Default for ClaimAfter {
 }
 
 impl Settings {
+    /// Puts other settings into the place of these, whose filters stay.
+    pub fn replace(current: &mut Arc<Settings>, next: Arc<Settings>) {
+        let before = std::mem::replace(current, next);
+        if !current.filters.are(&before.filters) {
+            Arc::make_mut(current).filters = before.filters.clone();
+        }
+    }
+
     /// How long something waits until nodes may be kept for it; nothing if they never are.
     pub fn claims_after(&self) -> Option<Span> {
         Some(self.claim_after.0).filter(|after| *after < bounds::CLAIM_AFTER.maximum)

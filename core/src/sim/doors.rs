@@ -13,7 +13,13 @@ const POOLS: [&str; 2] = ["default", "lab"];
 /// A pool, and now and then a door that is not open to everybody.
 pub(super) fn settle(rng: &mut Rng, node: &mut NodeSpec) {
     node.facts.pool = rng.choice(POOLS).expect("not empty").to_owned();
+    node.facts.os = system(rng);
     node.facts.access = if rng.u8(0..4) == 0 { access(rng) } else { None };
+}
+
+/// What a node runs on; some jobs mind.
+pub(super) fn system(rng: &mut Rng) -> Option<String> {
+    rng.choice(["linux", "linux", "plan9"]).map(str::to_owned)
 }
 
 /// Who may use a node from now on.

@@ -199,7 +199,9 @@ impl Troublemaker {
         let Some(name) = node_name(world, node) else { return };
         let rng = &mut self.rng;
         let mut patch = NodePatch::default();
-        match rng.u8(0..9) {
+        match rng.u8(0..11) {
+            9 => patch.pool = rng.choice(pools::POOLS).map(str::to_owned),
+            10 => patch.os = doors::system(rng),
             7 | 8 => patch = units::replace(rng, world.cluster.node(node)),
             6 => patch.access = Some(doors::access(rng)),
             5 => patch.path = workload::path(rng, &name),

@@ -10,6 +10,7 @@ mod elastic;
 mod endings;
 mod executor;
 mod faults;
+mod filters;
 mod gate;
 mod history;
 mod links;

@@ -14,6 +14,7 @@ use crate::machine::Broken;
 use crate::messages::{ClusterMessage, HostMessage, JobEvent, SchedulerMessage};
 use crate::monitor::Monitor;
 use crate::scheduler::Startable;
+use crate::settings::Settings;
 use crate::spec::Liveness;
 use crate::time::{Span, Time};
 
@@ -21,6 +22,7 @@ use super::control::Tags;
 use super::doors::asked;
 use super::endings::Endings;
 use super::faults::{Fault, Troublemaker, report_heartbeats, tell_cluster};
+use super::filters::filters;
 use super::links::{Batch, Link, Party};
 use super::tries::Tries;
 use super::workload::{self, Chance};
@@ -121,7 +123,8 @@ impl Run<'_> {
         let mut rng = Rng::with_seed(seed);
         let behaviour = Chance::new(rng.fork());
         let mut trouble = Troublemaker::new(rng.fork());
-        let settings = Arc::new(workload::settings(&mut rng, 0));
+        let settings = Settings { filters: filters(), ..workload::settings(&mut rng, 0) };
+        let settings = Arc::new(settings);
         let mut world = World::new(Arc::clone(&settings));
         world.monitor = Some(Monitor::new(settings).in_slices_of(rng.u32(1..5)));
         world.keep_outboxes();
@@ -285,7 +288,7 @@ impl Run<'_> {
         macro_rules! restore {
             ($machine:expr) => {{
                 let bytes = codec::encode(&$machine).expect("a machine can be written");
-                $machine = codec::decode_machine(&bytes).expect("a machine can be read");
+                $machine = codec::decode_machine(&bytes, &filters()).expect("a machine can be read");
             }};
         }
         match to {

@@ -32,6 +32,7 @@ const ALL: &[Mutation] = &[
     Mutation::KeepOldTree,
     Mutation::MissChange,
     Mutation::ForgetWhoAsks,
+    Mutation::OverlookFilters,
     Mutation::MissAgeing,
     Mutation::KeepOldStanding,
     Mutation::TrustOldProspect,

@@ -13,8 +13,8 @@ use crate::settings::{
     DeadlineSettings, FaultySettings, Limits, MonitorSettings, Retention, Settings, WindowSettings,
 };
 use crate::spec::{
-    GroupSpec, Hops, HostPort, JobSpec, NodeChoice, NodePath, NodeSpec, OnUnsatisfiable, Retries, RetryOn,
-    RoleSpec, Rules, ShapeSpec, Start, parts_of,
+    GroupSpec, Hops, HostPort, JobSpec, NodeChoice, NodePath, NodeSpec, OnUnsatisfiable, Platform, Retries,
+    RetryOn, RoleSpec, Rules, ShapeSpec, Start, parts_of,
 };
 use crate::time::Span;
 
@@ -22,7 +22,7 @@ use super::claims;
 use super::control;
 use super::elastic;
 use super::executor::{Behaviour, Course};
-use super::{doors, gate, pools, standings, units};
+use super::{doors, filters, gate, pools, standings, units};
 
 pub(super) const CPU: KindId = KindId(1);
 pub(super) const MEMORY: KindId = KindId(2);
@@ -49,7 +49,7 @@ pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
     // A few tasks a turn in one world of three: what a turn leaves over is as good as what it does.
     let placements_per_turn = if rng.u32(0..3) == 0 { rng.u64(1..4) } else { 1_000 };
     let limits = Limits { placements_per_turn, ..Settings::default().limits };
-    let placement = if rng.bool() { NodeChoice::Pack } else { NodeChoice::Spread };
+    let (_, placement) = rng.choice(NodeChoice::NAMES).expect("not empty");
     let shares = standings::shares(rng);
     let monitor_interval = rng.choice([0, 5, 50, 500, 3_000]).expect("not empty");
     let retention = Retention {
@@ -136,13 +136,16 @@ fn rules(rng: &mut Rng) -> Rules {
         0 | 1 => Rules { constraints: vec![constraint("node.labels.zone == a")], ..Rules::default() },
         2 => Rules { constraints: vec![constraint("not node.labels.zone in (a, b)")], ..Rules::default() },
         3 => Rules { node: Some(format!("n{}", rng.u8(0..4))), ..Rules::default() },
+        5 => Rules { filters: filters::wanted(rng), ..Rules::default() },
+        4 => Rules { platforms: Platform::parse("linux/").into_iter().collect(), ..Rules::default() },
         _ => Rules::default(),
     }
 }
 
 /// Some say how a node is chosen, and some start from a snapshot.
 fn prefer_nodes(rng: &mut Rng, shape: &mut ShapeSpec) {
-    let choices = [None, None, Some(NodeChoice::Pack), Some(NodeChoice::Spread)];
+    let choices =
+        [None, None, None, Some(NodeChoice::Pack), Some(NodeChoice::Spread), Some(NodeChoice::OwnFirst)];
     shape.placement = rng.choice(choices).expect("not empty");
     let snapshots = [None, None, None, Some("first"), Some("second")];
     shape.snapshot = rng.choice(snapshots).expect("not empty").map(Arc::from);

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::constraint::is_exactly_like;
 
 use super::limits::{check_count, check_length};
-use super::{Invalid, Problem};
+use super::node::POOL_DEFAULT;
+use super::{Invalid, NodeFacts, Problem};
 
 /// Who may use a node that is not for everybody. Names of requestors and queues may be patterns in which
 /// `*` stands for any letters and `?` for one.
@@ -64,6 +65,13 @@ impl Access {
         granted && !is_named(&self.except, &asker.requestor)
     }
 
+    /// Whether it names those who may use the node, and not only those who may not.
+    fn is_for_few(&self) -> bool {
+        let names = || self.requestors.iter().chain(&self.queues);
+        let everybody = names().next().is_none() && !self.except.is_empty();
+        self.loan.is_some() || !(everybody || names().any(|like| like == "*"))
+    }
+
     pub fn is_owner(&self, asker: &Asker) -> bool {
         self.owner.as_ref() == Some(&asker.requestor)
     }
@@ -84,6 +92,17 @@ impl Access {
                 problems.extend(check_name(format_args!("access.{list}[{index}]"), name, name_length));
             }
         }
+    }
+}
+
+/// How far a node is from who asks: 0 for his own, 1 for one that was granted to him and few others, 2 for one
+/// of a named pool, 3 for any other. He may use all of these.
+pub fn remoteness(asker: Option<&Asker>, facts: &NodeFacts) -> u32 {
+    match &facts.access {
+        Some(access) if asker.is_some_and(|asker| access.is_owner(asker)) => 0,
+        Some(access) if access.is_for_few() => 1,
+        _ if facts.pool != POOL_DEFAULT => 2,
+        _ => 3,
     }
 }
 
@@ -142,6 +161,29 @@ mod tests {
         }
         let private = Access { loan: Some("cid".into()), ..Access::owned_by("ann") };
         assert!(private.ever_allows(&asker("cid", "")) && !private.ever_allows(&asker("bob", "")));
+    }
+
+    #[test]
+    fn own_nodes_are_nearer_than_granted_ones_and_those_than_what_is_for_all() {
+        let node = |pool: &str, access: Option<Access>| {
+            let (pool, access) = (pool.to_owned(), access.map(std::sync::Arc::new));
+            NodeFacts { pool, access, ..NodeFacts::default() }
+        };
+        let granted = Access { requestors: list(&["ann", "b*"]), ..Access::default() };
+        let shared = Access { requestors: list(&["*"]), ..Access::owned_by("bob") };
+        let all_but = Access { except: list(&["eve"]), ..Access::default() };
+        let cases = [
+            (node("default", Some(Access::owned_by("ann"))), 0),
+            (node("lab", Some(granted)), 1),
+            (node("lab", Some(shared.clone())), 2),
+            (node("lab", None), 2),
+            (node("default", Some(shared)), 3),
+            (node("default", Some(all_but)), 3),
+            (node("default", None), 3),
+        ];
+        for (facts, expected) in cases {
+            assert_eq!(remoteness(Some(&asker("ann", "")), &facts), expected, "{facts:?}");
+        }
     }
 
     #[test]

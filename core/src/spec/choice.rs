@@ -10,10 +10,13 @@ pub enum NodeChoice {
     Spread,
     /// The one that has the least left of what is scarce: large places stay whole.
     Pack,
+    /// Those of the requestor, then those that were granted to him and few others, then those of named pools,
+    /// then the rest: what is for everybody is left to everybody. Among equals the one with the fewest tasks.
+    OwnFirst,
 }
 
 impl NodeChoice {
     /// Under their names in files.
-    pub const NAMES: [(&'static str, NodeChoice); 2] =
-        [("spread", NodeChoice::Spread), ("pack", NodeChoice::Pack)];
+    pub const NAMES: [(&'static str, NodeChoice); 3] =
+        [("spread", NodeChoice::Spread), ("pack", NodeChoice::Pack), ("own_first", NodeChoice::OwnFirst)];
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::settings::Settings;
 
 use super::limits::{check_count, check_length};
-use super::{Access, Invalid, KindSet, NodePath, Problem};
+use super::{Access, Filters, Invalid, Judges, KindSet, NodePath, Problem};
 
 /// The facts that rules look at. Shared by everybody who knows the node.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
@@ -30,6 +30,9 @@ pub struct NodeFacts {
     pub access: Option<Arc<Access>>,
     /// The kinds of which it offers single units with names.
     pub named_kinds: KindSet,
+    /// The filters of the service that judge it.
+    #[serde(skip)]
+    pub judges: Judges,
 }
 
 /// A node has no more plugins than this.
@@ -40,6 +43,13 @@ impl NodeFacts {
     pub fn has_plugin(&self, plugin: &str) -> bool {
         let is_it = |known: &String| known == plugin || known.strip_suffix(":latest") == Some(plugin);
         self.plugins.iter().any(is_it)
+    }
+
+    /// Puts the node into the hands of these filters.
+    pub fn be_judged_by(facts: &mut Arc<NodeFacts>, filters: &Filters) {
+        if !facts.judges.0.are(filters) {
+            Arc::make_mut(facts).judges = Judges(filters.clone());
+        }
     }
 
     pub(super) fn note_problems(&self, settings: &Settings, problems: &mut Vec<Invalid>) {
@@ -59,10 +69,15 @@ impl NodeFacts {
         }
         note_labels("labels", &self.labels, settings, problems);
         note_labels("engine_labels", &self.engine_labels, settings, problems);
-        problems.extend(check_count("plugins", self.plugins.len(), PLUGINS_MAX));
-        for (index, plugin) in self.plugins.iter().enumerate() {
-            problems.extend(check_length(format_args!("plugins[{index}]"), plugin, length));
-        }
+        note_plugins(&self.plugins, settings, problems);
+    }
+}
+
+pub(super) fn note_plugins(plugins: &[String], settings: &Settings, problems: &mut Vec<Invalid>) {
+    problems.extend(check_count("plugins", plugins.len(), PLUGINS_MAX));
+    for (index, plugin) in plugins.iter().enumerate() {
+        let field = format_args!("plugins[{index}]");
+        problems.extend(check_length(field, plugin, settings.limits.name_length));
     }
 }
 

@@ -95,6 +95,10 @@ pub enum Problem {
     NoNames,
     #[error("{names} units are named, and that is how many there are")]
     UnitsMiscounted { names: u64 },
+    #[error("the name of a filter that this runtime was given; {known}")]
+    UnknownFilter { known: String },
+    #[error("the filter cannot be asked this: {why}")]
+    FilterRefuses { why: String },
     #[error("not supported yet")]
     NotSupported,
 }

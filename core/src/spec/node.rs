@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::resources::Resources;
 use crate::settings::Settings;
 
-use super::facts::{check_path, note_labels};
-use super::limits::note_amounts;
+use super::facts::{check_path, note_labels, note_plugins};
+use super::limits::{check_length, note_amounts};
 use super::{Access, Invalid, NodeFacts, NodePath, PoolState, Problem, Units};
 
 /// A node to be added.
@@ -140,6 +140,14 @@ pub struct NodePatch {
     /// The names of its units from now on; goes with the capacity, in which they are counted.
     pub units: Units,
     pub labels: Option<BTreeMap<String, String>>,
+    /// The pool it belongs to; changed only while nothing runs on it.
+    pub pool: Option<String>,
+    pub engine_labels: Option<BTreeMap<String, String>>,
+    pub os: Option<String>,
+    pub arch: Option<String>,
+    pub role: Option<String>,
+    pub ip: Option<String>,
+    pub plugins: Option<Vec<String>>,
     pub path: Option<NodePath>,
     /// Who may use it from now on; `Some(None)` is everybody.
     pub access: Option<Option<Arc<Access>>>,
@@ -198,11 +206,52 @@ impl NodePatch {
         self.problems(settings).into_iter().next().map_or(Ok(()), Err)
     }
 
+    /// Changes what is known about a node, as far as it is to change.
+    pub fn change_facts(&mut self, facts: &mut Arc<NodeFacts>) {
+        let is_given =
+            [&self.pool, &self.os, &self.arch, &self.role, &self.ip].into_iter().any(Option::is_some)
+                || [&self.labels, &self.engine_labels].into_iter().any(Option::is_some)
+                || (self.plugins.is_some() || self.path.is_some() || self.access.is_some());
+        if !is_given {
+            return;
+        }
+        fn set<T>(field: &mut T, given: Option<T>) {
+            given.into_iter().for_each(|given| *field = given);
+        }
+        let facts = Arc::make_mut(facts);
+        set(&mut facts.pool, self.pool.take());
+        set(&mut facts.labels, self.labels.take());
+        set(&mut facts.engine_labels, self.engine_labels.take());
+        set(&mut facts.plugins, self.plugins.take());
+        set(&mut facts.access, self.access.take());
+        let optional = [
+            (&mut facts.os, self.os.take()),
+            (&mut facts.arch, self.arch.take()),
+            (&mut facts.role, self.role.take()),
+            (&mut facts.ip, self.ip.take()),
+        ];
+        for (field, given) in optional {
+            *field = given.or(field.take());
+        }
+        facts.path = self.path.take().or(facts.path.take());
+    }
+
     /// Everything that is wrong with the change, in the order of its fields.
     pub fn problems(&self, settings: &Settings) -> Vec<Invalid> {
         let mut problems = Vec::new();
-        if let Some(labels) = &self.labels {
-            note_labels("labels", labels, settings, &mut problems);
+        for (field, labels) in [("labels", &self.labels), ("engine_labels", &self.engine_labels)] {
+            labels.iter().for_each(|labels| note_labels(field, labels, settings, &mut problems));
+        }
+        let texts = [("os", &self.os), ("arch", &self.arch), ("role", &self.role), ("ip", &self.ip)];
+        let texts = texts.into_iter().chain([("pool", &self.pool)]);
+        for (field, text) in texts.filter_map(|(field, text)| Some((field, text.as_ref()?))) {
+            problems.extend(check_length(field, text, settings.limits.name_length));
+        }
+        if self.pool.as_ref().is_some_and(String::is_empty) {
+            problems.push(Invalid::new("pool", "\"\"", Problem::Empty));
+        }
+        if let Some(plugins) = &self.plugins {
+            note_plugins(plugins, settings, &mut problems);
         }
         problems.extend(self.path.as_ref().and_then(|path| check_path(path, settings)));
         if let Some(access) = self.access.as_ref().and_then(Option::as_ref) {

@@ -134,7 +134,7 @@ impl RoleSpec {
         if let Some(retries) = &self.retries {
             retries.note_problems(format_args!("{field}.retries"), problems);
         }
-        self.shape.rules.note_problems(field, length, problems);
+        self.shape.rules.note_problems(field, settings, problems);
         self.shape.note_problems(field, problems);
     }
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::constraint::{Constraint, Facts};
+use crate::settings::Settings;
 
-use super::{Asker, Invalid, KindSet, NodeFacts, Problem};
+use super::{Asker, Filters, Invalid, KindSet, NodeFacts, Problem, WantedFilter};
 
 /// What a node must be for tasks of a role. All of it must hold.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
@@ -28,6 +29,8 @@ pub struct Rules {
     pub bound_pool: Option<Arc<str>>,
     /// Kinds of which they ask for a part of a unit: where units have names nobody gets a part of one.
     pub parts: KindSet,
+    /// What they want of the filters of the service, by name; each filter once.
+    pub filters: Vec<WantedFilter>,
 }
 
 /// An operating system and an architecture; what is not given may be any.
@@ -64,6 +67,8 @@ pub enum Filter {
     BoundPool,
     /// The units of the node have names, and a part of one is asked for.
     Units,
+    /// A filter of the embedding service, by its name.
+    Custom(Arc<str>),
 }
 
 /// More of any one thing than this is refused.
@@ -106,6 +111,7 @@ impl Rules {
         node: None,
         asker: None,
         bound_pool: None,
+        filters: Vec::new(),
     };
 
     /// Whether every node will do.
@@ -149,7 +155,27 @@ impl Rules {
             (Filter::BoundPool, bound_pool()),
             (Filter::Units, self.parts & facts.named_kinds == 0),
         ];
-        verdicts.into_iter().filter(|(_, holds)| !holds).map(|(filter, _)| filter)
+        let own = verdicts.into_iter().filter(|(_, holds)| !holds).map(|(filter, _)| filter);
+        let others = self.filters.iter().filter(|wanted| wanted.judge(facts).is_err());
+        own.chain(others.map(|wanted| Filter::Custom(Arc::clone(&wanted.name))))
+    }
+
+    /// Gets its filters ready, as far as these are they.
+    pub fn prepare_filters(&mut self, filters: &Filters) {
+        for wanted in &mut self.filters {
+            // What is wrong with it was said when it was handed in.
+            let _ = wanted.prepare(filters);
+        }
+    }
+
+    /// Whether all of its filters are ready.
+    pub fn are_prepared(&self) -> bool {
+        self.filters.iter().all(WantedFilter::is_prepared)
+    }
+
+    /// Whether one of its filters may tell nodes apart by their names.
+    pub fn filter_by_name(&self) -> bool {
+        self.filters.iter().any(WantedFilter::looks_at_names)
     }
 
     /// Whether those for whom the tasks run may use the node.
@@ -164,14 +190,16 @@ impl Rules {
     pub(super) fn note_problems(
         &self,
         field: impl Display + Copy,
-        name_length: u64,
+        settings: &Settings,
         problems: &mut Vec<Invalid>,
     ) {
+        let name_length = settings.limits.name_length;
         let counts = [
             ("constraints", self.constraints.len()),
             ("platforms", self.platforms.len()),
             ("plugins", self.plugins.len()),
             ("pools", self.pools.len()),
+            ("filters", self.filters.len()),
         ];
         for (name, count) in counts.into_iter().filter(|(_, count)| *count > RULES_MAX) {
             let problem = Problem::TooMany { limit: RULES_MAX as u64 };
@@ -188,6 +216,7 @@ impl Rules {
         if let Some(node) = &self.node {
             problems.extend(super::limits::check_length(format_args!("{field}.node"), node, name_length));
         }
+        super::node_filter::note_problems(&self.filters, field, settings, problems);
     }
 }
 
@@ -250,6 +279,7 @@ mod tests {
             asker: None,
             bound_pool: None,
             parts: 0b1000,
+            filters: Vec::new(),
         };
         let failures: Vec<Filter> = rules.failures(&facts("linux", "amd64")).collect();
         assert_eq!(failures, [Filter::Constraints, Filter::Platform, Filter::Pool, Filter::Node]);

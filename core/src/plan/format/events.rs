@@ -1,5 +1,7 @@
 //! `events`: what happens after the dry run has begun, in order of time.
 
+use std::collections::BTreeSet;
+
 use crate::document::{Cursor, Fault, FaultKind, FaultLog, Fields, Later, Value};
 use crate::messages::Cancelled;
 use crate::plan::{Happening, ScenarioEvent, Which};
@@ -42,12 +44,14 @@ pub(super) fn read_all(
     settings: &mut Settings,
     now: Time,
     mut job_names: Names,
-    node_names: &Names,
+    mut node_names: Names,
 ) -> Vec<ScenarioEvent> {
+    let coming = nodes_to_come(list, &mut node_names);
     let mut position = 0;
     let entries = list.list(|item| {
         position += 1;
-        let (at, what) = item.table(|fields| read_event(fields, settings, now, node_names))?;
+        let nodes = NodeNames { names: &node_names, comes: coming.contains(&(position - 1)) };
+        let (at, what) = item.table(|fields| read_event(fields, settings, now, nodes))?;
         Some(Entry { at: at?, position: position - 1, what })
     });
     let mut entries = entries.unwrap_or_default();
@@ -58,6 +62,37 @@ pub(super) fn read_all(
         }
     }
     entries.into_iter().filter_map(|entry| Some(ScenarioEvent { at: entry.at, what: entry.what? })).collect()
+}
+
+/// The names of nodes that events may speak of, and whether the node of this event comes by it.
+#[derive(Clone, Copy)]
+struct NodeNames<'a> {
+    names: &'a Names,
+    comes: bool,
+}
+
+/// The positions of the events by which nodes come: of those that name a node that is not there from the
+/// start, the first that says what it offers.
+fn nodes_to_come(list: Cursor<'_>, names: &mut Names) -> BTreeSet<usize> {
+    let log = FaultLog::new();
+    let mut position = 0;
+    let found = Cursor::root(list.value(), &log).list(|event| {
+        position += 1;
+        let node = event.field("node")?;
+        node.field("capacity")?;
+        let name = node.field("name")?.name()?;
+        (!names.knows(name)).then_some((event.field("at")?.time()?, position - 1, name.to_owned()))
+    });
+    let mut found = found.unwrap_or_default();
+    found.sort();
+    let mut coming = BTreeSet::new();
+    for (_, position, name) in found {
+        let place = list.item(position);
+        if !names.knows(&name) && place.is_some_and(|place| names.enter(&name, None, &place)) {
+            coming.insert(position);
+        }
+    }
+    coming
 }
 
 /// Jobs may be named by events that come after their submission.
@@ -80,7 +115,7 @@ fn read_event(
     fields: &Fields<'_>,
     settings: &mut Settings,
     now: Time,
-    node_names: &Names,
+    node_names: NodeNames<'_>,
 ) -> (Option<Time>, Option<Happening>) {
     let at = fields.required("at", "seconds").and_then(|cursor| read_at(cursor, now));
     fields.later(&LATER_ACTIONS.map(Later::Absent));
@@ -105,12 +140,13 @@ fn read_action(
     cursor: Cursor<'_>,
     settings: &mut Settings,
     at: Option<Time>,
-    node_names: &Names,
+    node_names: NodeNames<'_>,
 ) -> Option<Happening> {
     match action {
         "finish" => read_finish(cursor),
-        "fail" => read_fail(cursor, node_names),
-        "node" => read_node(cursor, settings, node_names),
+        "fail" => read_fail(cursor, node_names.names),
+        "node" if node_names.comes => read_coming_node(cursor, settings),
+        "node" => read_node(cursor, settings, node_names.names),
         "submit" => {
             let job = jobs::read_job(cursor, settings, at.unwrap_or(Time::NEVER), "the event")?;
             Some(Happening::Submit(Box::new(job)))
@@ -120,7 +156,7 @@ fn read_action(
         "extend" => read_extend(cursor),
         "pool" => read_pool(cursor),
         "resize" => resize::read(cursor),
-        _ => read_cancel(cursor, node_names),
+        _ => read_cancel(cursor, node_names.names),
     }
 }
 
@@ -217,6 +253,18 @@ fn read_cancel(cursor: Cursor<'_>, node_names: &Names) -> Option<Happening> {
     })?
 }
 
+/// A node that was not there before.
+fn read_coming_node(cursor: Cursor<'_>, settings: &mut Settings) -> Option<Happening> {
+    cursor.table(|fields| {
+        let name = fields.required("name", "the name of the node")?.name()?;
+        let node = nodes::read_spec(name, fields, settings);
+        for invalid in node.problems(settings) {
+            fields.log().note_invalid(fields.path(), invalid);
+        }
+        Some(Happening::AddNode(Box::new(node)))
+    })?
+}
+
 fn read_node(cursor: Cursor<'_>, settings: &mut Settings, names: &Names) -> Option<Happening> {
     cursor.table(|fields| {
         let name_at = fields.required("name", "the name of a node");
@@ -227,10 +275,18 @@ fn read_node(cursor: Cursor<'_>, settings: &mut Settings, names: &Names) -> Opti
         let capacity = fields.get("capacity");
         let capacity = capacity.and_then(|cursor| nodes::read_capacity(cursor, &mut settings.kinds));
         let (capacity, units) = capacity.map_or((None, Units::default()), |(all, units)| (Some(all), units));
+        let text = |name| fields.get(name).and_then(|cursor| cursor.name()).map(str::to_owned);
         let patch = NodePatch {
             capacity,
             units,
             labels: fields.get("labels").and_then(nodes::read_labels),
+            pool: text("pool"),
+            engine_labels: fields.get("engine_labels").and_then(nodes::read_labels),
+            os: text("os"),
+            arch: text("arch"),
+            role: text("role"),
+            ip: text("ip"),
+            plugins: fields.get("plugins").and_then(nodes::read_names),
             path: fields.get("path").and_then(nodes::read_path),
             access: fields.get("access").and_then(access::read),
             condition: fields.get("condition").and_then(nodes::read_condition),
@@ -238,7 +294,6 @@ fn read_node(cursor: Cursor<'_>, settings: &mut Settings, names: &Names) -> Opti
             availability: fields.get("availability").and_then(nodes::read_availability),
         };
         let liveness = fields.get("liveness").and_then(nodes::read_liveness);
-        fields.later(&nodes::LATER_CHANGES);
         fields.later(&nodes::LATER);
         for invalid in patch.problems(settings) {
             fields.log().note_invalid(fields.path(), invalid);

@@ -9,7 +9,7 @@ use crate::resources::{Kinds, Resources};
 use crate::settings::{Settings, bounds};
 use crate::spec::{
     GroupSpec, HOPS_MAX, Hops, HostPort, JobSpec, NodeChoice, OnPreempt, OnUnsatisfiable, Platform, PoolRule,
-    RoleSpec, Rules, ShapeSpec, Standing, Start,
+    RoleSpec, Rules, ShapeSpec, Standing, Start, WantedFilter,
 };
 use crate::time::{SECONDS_MAX, Span, Time};
 
@@ -78,6 +78,7 @@ pub(super) fn read_job(
         };
         spec.confine(&pools);
         spec.note_parts(&settings.kinds);
+        spec.prepare_filters(&settings.filters);
         for invalid in spec.problems(settings) {
             fields.log().note_invalid(fields.path(), invalid);
         }
@@ -303,6 +304,16 @@ fn read_parsed<T>(
     })
 }
 
+/// What the role wants of filters of the service, by their names.
+fn read_filters(cursor: Cursor<'_>) -> Option<Vec<WantedFilter>> {
+    let (mut filters, mut all) = (Vec::new(), 0);
+    cursor.entries(|name, wanted| {
+        all += 1;
+        filters.extend(wanted.text().map(|wanted| WantedFilter::new(name, wanted)));
+    })?;
+    (filters.len() == all).then_some(filters)
+}
+
 /// On which nodes the tasks may run.
 fn read_rules(fields: &Fields<'_>) -> Option<Rules> {
     let constraints = fields.get("constraints").map_or(Some(Vec::new()), |list| {
@@ -319,7 +330,9 @@ fn read_rules(fields: &Fields<'_>) -> Option<Rules> {
     let plugins = fields.get("plugins").map_or(Some(Vec::new()), read_names);
     let node = fields.get("node").map(|cursor| cursor.name().map(str::to_owned));
     let node = node.map_or(Some(None), |name| name.map(Some));
+    let filters = fields.get("filters").map_or(Some(Vec::new()), read_filters);
     Some(Rules {
+        filters: filters?,
         constraints: constraints?,
         platforms: platforms?,
         plugins: plugins?,

@@ -19,6 +19,7 @@ mod tests;
 
 use crate::document::{Cursor, Fault, FaultKind, FaultLog, Faults, Fields, Value};
 use crate::settings::{RawSettings, Settings};
+use crate::spec::Filters;
 use crate::time::Time;
 
 use super::Scenario;
@@ -37,16 +38,22 @@ pub fn config_of(document: &Value) -> Option<&str> {
 
 /// Reads the file on top of the configuration it names, or of the default.
 pub fn read(document: &Value, base: &RawSettings) -> Result<Scenario, Faults> {
+    read_with(document, base, &Filters::default())
+}
+
+/// The same for jobs that may name these filters.
+pub fn read_with(document: &Value, base: &RawSettings, filters: &Filters) -> Result<Scenario, Faults> {
     let log = FaultLog::new();
-    let scenario = Cursor::root(document, &log).table(|fields| read_fields(fields, base));
+    let scenario = Cursor::root(document, &log).table(|fields| read_fields(fields, base, filters));
     log.into_result(scenario)
 }
 
-fn read_fields(fields: &Fields<'_>, base: &RawSettings) -> Scenario {
+fn read_fields(fields: &Fields<'_>, base: &RawSettings, filters: &Filters) -> Scenario {
     if let Some(config) = fields.get("config") {
         config.name();
     }
     let mut settings = read_settings(fields, base);
+    settings.filters = filters.clone();
     let now = fields.get("now").and_then(|now| now.time()).unwrap_or_default();
     let until = read_until(fields, now);
     let mut node_names = Names::new("node");
@@ -66,12 +73,12 @@ fn read_fields(fields: &Fields<'_>, base: &RawSettings) -> Scenario {
         Some(list) => running::read_all(list, now, &jobs, &job_names, &node_names),
         None => Vec::new(),
     };
-    let events = match fields.get("events") {
-        Some(list) => events::read_all(list, &mut settings, now, job_names, &node_names),
-        None => Vec::new(),
-    };
     let failures = match fields.get("failures") {
         Some(list) => failures::read_all(list, now, &node_names),
+        None => Vec::new(),
+    };
+    let events = match fields.get("events") {
+        Some(list) => events::read_all(list, &mut settings, now, job_names, node_names),
         None => Vec::new(),
     };
     let scenario = Scenario { settings, now, until, nodes, jobs, running, failures, events };

@@ -29,6 +29,10 @@ impl Names {
         true
     }
 
+    pub(super) fn knows(&self, name: &str) -> bool {
+        self.positions.contains_key(name)
+    }
+
     /// What the name at `place` stands for; a name nobody entered is noted.
     pub(super) fn find(&self, name: &str, place: &Cursor<'_>) -> Option<usize> {
         match self.positions.get(name) {

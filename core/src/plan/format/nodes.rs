@@ -14,15 +14,6 @@ use super::names::Names;
 /// Fields of a node on which nothing acts yet.
 pub(super) const LATER: [Later; 1] = [Later::Empty("reserved")];
 
-/// Fields of a node that cannot be changed yet while it is there.
-pub(super) const LATER_CHANGES: [Later; 5] = [
-    Later::Absent("pool"),
-    Later::Absent("os"),
-    Later::Absent("arch"),
-    Later::Empty("plugins"),
-    Later::Empty("engine_labels"),
-];
-
 pub(super) fn read_all(list: Cursor<'_>, settings: &mut Settings, names: &mut Names) -> Vec<NodeSpec> {
     let mut nodes = Vec::new();
     list.list(|item| item.table(|fields| read_entry(&item, fields, settings, names, &mut nodes)));
@@ -40,18 +31,7 @@ fn read_entry(
     let name = name_at.and_then(|cursor| cursor.name());
     let limit = settings.limits.nodes;
     let count = fields.get("count").map_or(Some(1), |cursor| cursor.whole(1..=limit)).unwrap_or(1);
-    let mut node = NodeSpec::new(name.unwrap_or("unnamed"), Resources::new());
-    if let Some(pool) = fields.get("pool").and_then(|cursor| cursor.name()) {
-        node.facts.pool = pool.to_owned();
-    }
-    if let Some(capacity) = fields.required("capacity", "what the node offers, such as {\"cpu\": 4}") {
-        (node.capacity, node.units) = read_capacity(capacity, &mut settings.kinds).unwrap_or_default();
-    }
-    read_facts(fields, &mut node.facts);
-    node.condition = fields.get("condition").and_then(read_condition).unwrap_or_default();
-    node.availability = fields.get("availability").and_then(read_availability).unwrap_or_default();
-    node.liveness = fields.get("liveness").and_then(read_liveness).unwrap_or_default();
-    fields.later(&LATER);
+    let node = read_spec(name.unwrap_or("unnamed"), fields, settings);
     let longest = named(&node, count, count - 1);
     for invalid in longest.problems(settings) {
         entry.log().note_invalid(entry.path(), invalid);
@@ -68,6 +48,23 @@ fn read_entry(
         }
         nodes.push(node);
     }
+}
+
+/// Everything about a node but its name, and how many there are of it.
+pub(super) fn read_spec(name: &str, fields: &Fields<'_>, settings: &mut Settings) -> NodeSpec {
+    let mut node = NodeSpec::new(name, Resources::new());
+    if let Some(pool) = fields.get("pool").and_then(|cursor| cursor.name()) {
+        node.facts.pool = pool.to_owned();
+    }
+    if let Some(capacity) = fields.required("capacity", "what the node offers, such as {\"cpu\": 4}") {
+        (node.capacity, node.units) = read_capacity(capacity, &mut settings.kinds).unwrap_or_default();
+    }
+    read_facts(fields, &mut node.facts);
+    node.condition = fields.get("condition").and_then(read_condition).unwrap_or_default();
+    node.availability = fields.get("availability").and_then(read_availability).unwrap_or_default();
+    node.liveness = fields.get("liveness").and_then(read_liveness).unwrap_or_default();
+    fields.later(&LATER);
+    node
 }
 
 /// One of so many nodes that are alike but for their names and the ends of their paths.

@@ -18,7 +18,7 @@ impl DryRun<'_> {
     pub(super) fn claim(&mut self, news: &ClaimNews) {
         match (&news.claim, news.event) {
             (Some(claim), _) => {
-                let name = |node: &NodeId| self.scenario.nodes[node.index()].facts.name.clone();
+                let name = |node: &NodeId| self.node_name(*node);
                 let nodes: Vec<String> = claim.nodes.iter().map(name).collect();
                 let why = why_claimed(claim);
                 self.decide_group(news.group, news.at, DecisionKind::Claim, nodes.join(", "), why);
