@@ -121,6 +121,8 @@ pub struct NoRoom {
     pub within: Option<WithinHops>,
     /// For an atomic group that stays in one pool: the best that could be done.
     pub in_one_pool: Option<InOnePool>,
+    /// Facts over which the service is spread and that no node has: all of them are one branch.
+    pub unknown_spread: Vec<String>,
     /// What each filter rules out, each counted for itself, in the order of the filters.
     pub filters: Vec<FilterCount>,
     /// The smallest change that would let one task run.
@@ -329,6 +331,9 @@ impl fmt::Display for NoRoom {
         }
         if self.flagged > 0 {
             parts.push(format!("{} come last since the service keeps failing there", self.flagged));
+        }
+        for fact in &self.unknown_spread {
+            parts.push(format!("no node has `{fact}`, over which they are spread"));
         }
         if self.placeable > 0 {
             parts.push(format!("room for {} of them", self.placeable));

@@ -70,7 +70,7 @@ pub enum Happening {
     /// A node changes.
     Node {
         name: String,
-        patch: NodePatch,
+        patch: Box<NodePatch>,
         liveness: Option<Liveness>,
     },
     /// A node that was not there before.

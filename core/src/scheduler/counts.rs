@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::constraint::{Facts, Key};
 use crate::explanation::{FilterCount, Nearest, NoRoom};
 use crate::id::NodeId;
 use crate::resources::{KindId, Resources};
@@ -84,9 +85,11 @@ impl Scheduler {
         let mut filters = FilterCounts::default();
         let mut nearest = NearestNode::default();
         let request = &shape.request;
+        let mut unknown: Vec<&Key> = shape.spread.iter().collect();
         for (id, nodes) in self.nodes.alike(std::iter::once(shape)) {
             let node = self.nodes.get(id).expect("only nodes that are there stand somewhere");
             room.nodes += nodes;
+            unknown.retain(|fact| node.view.facts.fact(fact).is_none());
             let unsuitable = shape.rules.failures(&node.view.facts).next();
             let is_too_small = !request.fits_in(&node.view.capacity);
             let may_do = unsuitable.is_none() || shape.rules.may_allow(&node.view.facts);
@@ -106,6 +109,7 @@ impl Scheduler {
             filters.note(&failures, nodes);
             nearest.note(id, node, request, &failures);
         }
+        room.unknown_spread = unknown.into_iter().map(ToString::to_string).collect();
         room.flagged = self.nodes.faults.flagged_for(shape).map_or(0, |flagged| flagged.len() as u64);
         for node in self.nodes.broken_down(shape) {
             room.broken += 1;

@@ -35,6 +35,9 @@ pub(super) struct Realms {
     /// Realms of one node, by its name.
     #[serde(skip)]
     pinned: BTreeMap<String, Pinned>,
+    /// The nodes by name, since somebody first asked for one.
+    #[serde(skip)]
+    names: Option<BTreeMap<String, NodeId>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -50,6 +53,14 @@ struct Realm {
     references: u32,
     #[serde(skip)]
     members: Vec<bool>,
+}
+
+fn names_of(entries: &Entries) -> BTreeMap<String, NodeId> {
+    let names = entries
+        .iter()
+        .enumerate()
+        .filter_map(|(index, entry)| Some((entry.as_ref()?.view.facts.name.clone(), NodeId(index as u32))));
+    names.collect()
 }
 
 impl Realm {
@@ -126,6 +137,7 @@ impl Realms {
         self.interned.clear();
         self.wide.clear();
         self.pinned.clear();
+        self.names = None;
         for position in 0..self.entries.len() {
             if let Some(realm) = &mut self.entries[position] {
                 realm.members.clear();
@@ -138,14 +150,10 @@ impl Realms {
         let rules = Arc::clone(&self.get(id).rules);
         match &rules.node {
             Some(name) => {
-                let find = || {
-                    let is_it = |entry: &Option<NodeEntry>| {
-                        entry.as_ref().is_some_and(|entry| entry.view.facts.name == *name)
-                    };
-                    entries.iter().position(is_it).map(|index| NodeId(index as u32))
-                };
+                let names = self.names.get_or_insert_with(|| names_of(entries));
+                let node = names.get(name).copied();
                 let pinned = self.pinned.entry(name.clone());
-                pinned.or_insert_with(|| Pinned { realms: Vec::new(), node: find() }).realms.push(id);
+                pinned.or_insert(Pinned { realms: Vec::new(), node }).realms.push(id);
             }
             None => {
                 self.wide.push(id);
@@ -176,12 +184,20 @@ impl Realms {
         for position in 0..self.wide.len() {
             self.get_mut(self.wide[position]).judge(node, entry);
         }
-        let pinned = entry.and_then(|entry| self.pinned.get_mut(&entry.view.facts.name));
-        pinned.into_iter().for_each(|pinned| pinned.node = Some(node));
+        let Some(name) = entry.map(|entry| &entry.view.facts.name) else { return };
+        if let Some(names) = &mut self.names {
+            names.insert(name.clone(), node);
+        }
+        if let Some(pinned) = self.pinned.get_mut(name) {
+            pinned.node = Some(node);
+        }
     }
 
     /// The node of this name is gone.
     pub(super) fn forget_name(&mut self, name: &str) {
+        if let Some(names) = &mut self.names {
+            names.remove(name);
+        }
         self.pinned.get_mut(name).into_iter().for_each(|pinned| pinned.node = None);
     }
 

@@ -1,5 +1,6 @@
 //! Scopes: where a shape looks for nodes. Its realm says which of them will do, its view which comes first.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -31,11 +32,24 @@ pub(super) struct Scopes {
     choice: NodeChoice,
     realms: Realms,
     views: Views,
+    /// The last scopes that nobody needs any more, the oldest first. The next job of the same shape often
+    /// comes when the one before has just ended: it must not look at every node again.
+    kept: VecDeque<Kept>,
     #[serde(skip)]
     log: ChangeLog,
     #[serde(skip)]
     memories: Memories,
 }
+
+/// A scope that nobody needs any more, and the snapshot from which tasks started who needed it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Kept {
+    scope: ScopeId,
+    snapshot: Option<Arc<str>>,
+}
+
+/// So many scopes are kept that nobody needs: each may cost a look with every change of a node.
+const KEPT_MAX: usize = 16;
 
 impl Scopes {
     pub(super) fn new(choice: NodeChoice) -> Scopes {
@@ -55,8 +69,21 @@ impl Scopes {
     }
 
     pub(super) fn release(&mut self, scope: ScopeId, shape: &ShapeSpec) {
-        self.views.release(scope.view, shape);
-        self.realms.release(scope.realm);
+        let kept = Kept { scope, snapshot: shape.snapshot.clone() };
+        if scope == EVERYWHERE || shape.rules.node.is_some() {
+            return self.let_go(&kept);
+        }
+        let same = self.kept.iter().position(|other| *other == kept);
+        self.kept.push_back(kept);
+        let surplus = if self.kept.len() > KEPT_MAX { Some(0) } else { None };
+        if let Some(kept) = same.or(surplus).and_then(|position| self.kept.remove(position)) {
+            self.let_go(&kept);
+        }
+    }
+
+    fn let_go(&mut self, kept: &Kept) {
+        self.views.release(kept.scope.view, kept.snapshot.as_ref());
+        self.realms.release(kept.scope.realm);
         if self.views.is_empty() {
             self.log.clear();
         }
@@ -183,5 +210,17 @@ impl Scopes {
         let from = Sources { realms, log, memories, flagged, entries, width };
         let accept = |node: NodeId| admits(entries, node.index(), shape);
         views.ask(scope.view, None, from, |tree| tree.fits(shape.request.amounts(), most, &accept))
+    }
+}
+
+#[cfg(test)]
+impl Scopes {
+    /// How many nodes the index of this shape has to look at when it is asked next.
+    pub(super) fn backlog(&mut self, shape: &ShapeSpec, entries: usize) -> u64 {
+        let scope = self.intern(shape, &[]);
+        let seen = self.views.seen(scope.view);
+        let changes = seen.and_then(|seen| self.log.since(seen)).map(|changes| changes.count() as u64);
+        self.let_go(&Kept { scope, snapshot: shape.snapshot.clone() });
+        changes.unwrap_or(entries as u64)
     }
 }

@@ -232,7 +232,7 @@ impl Views {
         };
         let view = self.get_mut(id);
         view.references += 1;
-        for memory in memories_of(shape) {
+        for memory in memories_of(shape.snapshot.as_ref()) {
             view.warm.entry(memory).or_default().references += 1;
         }
         id
@@ -256,12 +256,13 @@ impl Views {
         id
     }
 
-    pub(super) fn release(&mut self, id: ViewId, shape: &ShapeSpec) {
+    /// `snapshot` is that of the shape that needed it.
+    pub(super) fn release(&mut self, id: ViewId, snapshot: Option<&Arc<str>>) {
         if id == PLAIN {
             return;
         }
         let view = self.entries[id.0 as usize - 1].as_mut().expect("a referenced view is there");
-        for memory in memories_of(shape) {
+        for memory in memories_of(snapshot) {
             let warm = view.warm.get_mut(&memory).expect("a referenced memory is there");
             warm.references -= 1;
             if warm.references == 0 {
@@ -348,6 +349,13 @@ impl Views {
         answer
     }
 
+    /// How many changes the index of a view has taken in, if it was built.
+    #[cfg(test)]
+    pub(super) fn seen(&self, id: ViewId) -> Option<u64> {
+        let index = &self.get(id).index;
+        index.tree.is_some().then_some(index.seen)
+    }
+
     /// Lets go of the indexes that nobody has asked for the longest time, but never of the last one.
     fn make_room(&mut self) {
         let views = self.entries.iter_mut().flatten();
@@ -365,7 +373,7 @@ impl Views {
     }
 }
 
-/// What nodes may remember that matters to a shape.
-fn memories_of(shape: &ShapeSpec) -> impl Iterator<Item = Option<Arc<str>>> + '_ {
-    shape.snapshot.iter().flat_map(|snapshot| [Some(Arc::clone(snapshot)), None])
+/// What nodes may remember that matters to tasks that start from this.
+fn memories_of(snapshot: Option<&Arc<str>>) -> impl Iterator<Item = Option<Arc<str>>> + '_ {
+    snapshot.into_iter().flat_map(|snapshot| [Some(Arc::clone(snapshot)), None])
 }

@@ -298,6 +298,6 @@ fn read_node(cursor: Cursor<'_>, settings: &mut Settings, names: &Names) -> Opti
         for invalid in patch.problems(settings) {
             fields.log().note_invalid(fields.path(), invalid);
         }
-        Some(Happening::Node { name: name?.to_owned(), patch, liveness })
+        Some(Happening::Node { name: name?.to_owned(), patch: Box::new(patch), liveness })
     })?
 }

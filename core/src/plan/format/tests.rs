@@ -103,7 +103,8 @@ fn running_tasks_and_events_find_what_they_name() {
         capacity: Some(Resources::of(KindId(4), 1_000)),
         ..NodePatch::default()
     };
-    let node = Happening::Node { name: "n".into(), patch, liveness: Some(Liveness::Suspect) };
+    let node =
+        Happening::Node { name: "n".into(), patch: Box::new(patch), liveness: Some(Liveness::Suspect) };
     assert_eq!(scenario.events[0].what, node);
     assert_eq!(scenario.events[1].what, Happening::Finish { job: "j".into(), count: 2 });
     assert!(

@@ -182,3 +182,32 @@ fn nothing_is_remembered_of_what_was_not_placed() {
     bench.hear(vec![gang(1, vec![RoleArrival { shape, ..role(Resources::new(), 4) }])]);
     assert!(bench.scheduler.nodes.iter().all(|(_, node)| node.snapshot.is_none()));
 }
+
+/// Goal: a batch of one does not look at every node, also when nobody else wants what it wants. Method: jobs of
+/// one task that end before the next comes, packed, spread and nearest first, on many nodes: what the index of
+/// their shape has to look at is counted.
+#[test]
+fn a_batch_of_one_looks_at_the_nodes_that_changed() {
+    const NODES: usize = 10_000;
+    let service = Some(("web".to_owned(), 1));
+    let spread: Vec<Key> = Key::parse("node.labels.zone").into_iter().collect();
+    let placement = Some(NodeChoice::OwnFirst);
+    let shapes = [
+        packed(CPU, 1),
+        ShapeSpec { service, spread, request: Resources::of(CPU, 1), ..ShapeSpec::default() },
+        ShapeSpec { placement, ..packed(CPU, 1) },
+    ];
+    for shape in shapes {
+        let mut bench = Bench::new();
+        bench.add_nodes(CPU, &[4; NODES]);
+        for job in 1..=20 {
+            let looked_at = bench.scheduler.nodes.scopes.backlog(&shape, NODES);
+            assert!(job == 1 || looked_at <= 4, "job {job} looks at {looked_at} nodes");
+            let placed = bench.hear(vec![shaped(job, 1, shape.clone())]);
+            assert_eq!(placed.len(), 1);
+            let ended = released(&bench.attempts(), Outcome::Completed);
+            bench.hear(vec![ended]);
+            bench.hear(vec![SchedulerMessage::Forget(vec![group(job)])]);
+        }
+    }
+}
