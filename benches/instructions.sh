@@ -1,41 +1,52 @@
 #!/usr/bin/env bash
-# Counts the instructions of the benchmarks that need no clock, in brief, with valgrind's callgrind. On a
-# busy machine times mean little; instructions hardly move. Usage:
+# Counts the instructions of small pieces of the machines' work with valgrind's callgrind, and compares them
+# with those that are kept in benches/instructions.txt for this compiler. On a busy machine times mean little;
+# instructions hardly move. Usage:
 #
-#     benches/instructions.sh [BENCH...]            prints instructions per benchmark
-#     benches/instructions.sh --save [BENCH...]     also keeps them as the baseline (target/instructions)
+#     benches/instructions.sh            prints the counts; fails if one has grown by more than a tenth
+#     benches/instructions.sh --save     keeps them
 #
-# With a baseline the growth against it is printed. The profile of each stays in target/instructions, for
-# callgrind_annotate.
+# The profile of each stays in target/instructions, for callgrind_annotate.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-save=0
-if [ "${1:-}" = "--save" ]; then
-    save=1
-    shift
-fi
-benches=("$@")
-[ "${#benches[@]}" -gt 0 ] || benches=(decisions pending_node starvation fair_share shares)
+growth_max=10 # per cent
+kept=benches/instructions.txt
 command -v valgrind >/dev/null || { echo "valgrind is missing" >&2; exit 1; }
 
 target="${CARGO_TARGET_DIR:-target}"
-kept="$target/instructions"
-mkdir -p "$kept"
-for bench in "${benches[@]}"; do
-    program="$(cargo bench --locked --bench "$bench" --no-run --message-format=json 2>/dev/null |
-        sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -1)"
-    profile="$kept/$bench.callgrind"
-    valgrind --tool=callgrind --callgrind-out-file="$profile" "$program" --quick >/dev/null 2>"$kept/$bench.log"
-    count="$(sed -n 's/^summary: //p' "$profile" | head -1)"
-    [ -n "$count" ] || count="$(sed -n 's/^totals: //p' "$profile" | head -1)"
-    if [ -f "$kept/$bench.baseline" ]; then
-        before="$(cat "$kept/$bench.baseline")"
-        growth="$(awk -v now="$count" -v before="$before" 'BEGIN { printf "%+.2f %%", (now / before - 1) * 100 }')"
-    else
-        growth="no baseline"
+mkdir -p "$target/instructions"
+cargo bench --locked --bench instructions --no-run
+program="$(cargo bench --locked --bench instructions --no-run --message-format=json 2>/dev/null |
+    sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -1)"
+compiler="$(rustc --version)"
+known="$(sed -n '1p' "$kept" 2>/dev/null || true)"
+counted="$compiler"
+failed=0
+
+for name in $("$program" --names); do
+    profile="$target/instructions/$name.callgrind"
+    valgrind --tool=callgrind --callgrind-out-file="$profile" "$program" "$name" \
+        >/dev/null 2>"$target/instructions/$name.log"
+    count="$(sed -n 's/^\(summary\|totals\): //p' "$profile" | head -1)"
+    counted="$counted"$'\n'"$name $count"
+    before=""
+    [ "$known" != "$compiler" ] || before="$(awk -v name="$name" '$1 == name { print $2 }' "$kept")"
+    if [ -z "$before" ]; then
+        printf '%-20s %14s instructions, nothing known for this compiler\n' "$name" "$count"
+        continue
     fi
-    printf '%-14s %16s instructions  %s\n' "$bench" "$count" "$growth"
-    [ "$save" -eq 0 ] || printf '%s\n' "$count" >"$kept/$bench.baseline"
+    growth="$(awk -v now="$count" -v before="$before" 'BEGIN { printf "%+.2f", (now / before - 1) * 100 }')"
+    printf '%-20s %14s instructions, %s %%\n' "$name" "$count" "$growth"
+    if awk -v growth="$growth" -v most="$growth_max" 'BEGIN { exit !(growth > most) }'; then
+        failed=1
+    fi
 done
+
+if [ "${1:-}" = "--save" ]; then
+    printf '%s\n' "$counted" >"$kept"
+elif [ "$failed" -ne 0 ]; then
+    echo "instructions have grown by more than $growth_max %; if there is a reason, keep them with --save" >&2
+    exit 1
+fi

@@ -6,6 +6,8 @@
 
 #[path = "runtime/baseline.rs"]
 mod baseline;
+#[path = "runtime/deciding.rs"]
+mod deciding;
 #[path = "runtime/drive.rs"]
 mod drive;
 #[path = "runtime/latency.rs"]
@@ -47,6 +49,7 @@ fn throughput(options: Options, baseline: &Baseline) -> Table {
     for (what, feed, count) in [
         ("events in, 64 to a command (jobs that wait)", Feed::Waiting { batch: 64 }, 800_000),
         ("events in, one to a command (jobs that wait)", Feed::Waiting { batch: 1 }, 400_000),
+        ("events in, 64 to a command (half jobs, half ends)", Feed::Deciding { batch: 64 }, 1_000_000),
         ("task lives, jobs of one task", Feed::Lives { tasks: 1 }, 1_000_000),
         ("task lives, jobs of 100 tasks", Feed::Lives { tasks: 100 }, 3_000_000),
     ] {

@@ -1,12 +1,13 @@
 //! The node agents: many machines share an actor, because a message to a random one of tens of
 //! thousands of actors costs ten times one to a warm shard. A panic in an agent restarts it alone.
 
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, MessageResult, WrapFuture};
+use actix::{
+    Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, MessageResult, WrapFuture,
+};
 use plimsoll_core::id::{Attempt, NodeId};
 use plimsoll_core::machine::Machine;
 use plimsoll_core::messages::{AgentMessage, ExecutorMessage, Outbox, RunnerMessage};
@@ -82,13 +83,17 @@ pub(crate) struct StopAll;
 pub(crate) struct CountExecutions;
 
 pub(crate) struct AgentShard {
-    pub(crate) agents: BTreeMap<NodeId, Seat>,
+    pub(crate) agents: Seats,
     pub(crate) work: Work,
     pub(crate) preparations: Preparations,
     pub(crate) runner: Mailbox<TaskRunner>,
     pub(crate) board: Arc<Board>,
     pub(crate) clock: Clock,
     pub(crate) recorder: Option<Arc<Recorder>>,
+    /// Its own address, for executions to report to: making one anew for each costs as much as two messages.
+    pub(crate) address: Option<Addr<AgentShard>>,
+    /// What an agent says, emptied after each turn: its room is used again.
+    pub(crate) said: Outbox,
     /// Agents whose next step panics, to see what becomes of it.
     #[cfg(any(test, feature = "sabotage"))]
     pub(crate) sabotaged: std::collections::BTreeSet<NodeId>,
@@ -97,6 +102,33 @@ pub(crate) struct AgentShard {
 pub(crate) struct Seat {
     machine: NodeAgent,
     name: Arc<str>,
+}
+
+/// Agents by the numbers of their nodes, which are few and used again.
+#[derive(Default)]
+pub(crate) struct Seats(Vec<Option<Seat>>);
+
+impl Seats {
+    fn get(&self, node: NodeId) -> Option<&Seat> {
+        self.0.get(node.index())?.as_ref()
+    }
+
+    fn get_mut(&mut self, node: NodeId) -> Option<&mut Seat> {
+        self.0.get_mut(node.index())?.as_mut()
+    }
+
+    fn insert(&mut self, node: NodeId, seat: Seat) {
+        if self.0.len() <= node.index() {
+            self.0.resize_with(node.index() + 1, || None);
+        }
+        self.0[node.index()] = Some(seat);
+    }
+
+    fn remove(&mut self, node: NodeId) {
+        if let Some(seat) = self.0.get_mut(node.index()) {
+            *seat = None;
+        }
+    }
 }
 
 impl AgentShard {
@@ -110,10 +142,10 @@ impl AgentShard {
         context: &mut Context<Self>,
     ) {
         while !messages.is_empty() {
-            let Some(seat) = self.agents.get_mut(&node) else { return };
+            let Some(seat) = self.agents.get_mut(node) else { return };
             let now = self.clock.now();
             let copy = self.recorder.is_some().then(|| messages.clone());
-            let mut out = Outbox::default();
+            let mut out = std::mem::take(&mut self.said);
             let machine = &mut seat.machine;
             let batch = std::mem::take(&mut messages);
             #[cfg(any(test, feature = "sabotage"))]
@@ -130,46 +162,43 @@ impl AgentShard {
                 recorder.record(&TurnRecord::Agent(node, now, batch, out.clone()));
             }
             reports.append(&mut out.runner);
-            for (_, order) in out.executor {
-                messages.extend(self.carry_out(node, order, context));
+            for (_, order) in out.executor.drain(..) {
+                messages.extend(self.carry_out(node, order));
             }
+            self.said = out;
         }
     }
 
-    fn carry_out(
-        &mut self,
-        node: NodeId,
-        order: ExecutorMessage,
-        context: &mut Context<Self>,
-    ) -> Vec<AgentMessage> {
+    fn carry_out(&mut self, node: NodeId, order: ExecutorMessage) -> Option<AgentMessage> {
         match order {
             ExecutorMessage::Run(attempt, units) => {
-                let name = &self.agents[&node].name;
+                let name = &self.agents.get(node).expect("only agents that are there speak").name;
                 let spec = self.board.spec(attempt.task.job());
-                let (work, address) = (&mut self.work, context.address());
-                let start = AssertUnwindSafe(|| work.start(node, attempt, spec, name, units, &address));
+                let address = self.address.as_ref().expect("an actor that was started has an address");
+                let work = &mut self.work;
+                let start = AssertUnwindSafe(|| work.start(node, attempt, spec, name, units, address));
                 // Whatever the executor does, it costs its own task only.
                 let failed = || Started::Over(Exit::Failed(FailureCause::Panic), None);
                 match catch_unwind(start).unwrap_or_else(|_| failed()) {
-                    Started::Running(phase) => vec![AgentMessage::Reached(attempt, phase)],
+                    Started::Running(phase) => Some(AgentMessage::Reached(attempt, phase)),
                     Started::Over(exit, text) => {
                         self.note_failure(node, attempt, text);
-                        vec![AgentMessage::Exited(attempt, exit)]
+                        Some(AgentMessage::Exited(attempt, exit))
                     }
                 }
             }
             ExecutorMessage::Kill(attempt) => {
-                let name = &self.agents[&node].name;
+                let name = &self.agents.get(node).expect("only agents that are there speak").name;
                 let spec = self.board.spec(attempt.task.job());
                 let over = self.work.stop(node, attempt, spec, name);
-                over.map(|exit| AgentMessage::Exited(attempt, exit)).into_iter().collect()
+                over.map(|exit| AgentMessage::Exited(attempt, exit))
             }
         }
     }
 
     /// What a failed task says is for people: it goes to the board and no machine hears of it.
     fn note_failure(&self, node: NodeId, attempt: Attempt, text: Option<Arc<str>>) {
-        if let (Some(text), Some(seat)) = (text, self.agents.get(&node)) {
+        if let (Some(text), Some(seat)) = (text, self.agents.get(node)) {
             self.board.note_failure(TaskFailure { attempt, node: Arc::clone(&seat.name), text });
         }
     }
@@ -180,7 +209,7 @@ impl AgentShard {
         tracing::error!(%node, "an agent panicked and begins anew");
         let ending = self.work.abandon(node);
         self.preparations.abandon(node);
-        let Some(seat) = self.agents.get_mut(&node) else { return };
+        let Some(seat) = self.agents.get_mut(node) else { return };
         let mut out = Outbox::default();
         seat.machine = NodeAgent::restarted(&seat.machine, &mut out);
         if let Some(recorder) = &self.recorder {
@@ -199,7 +228,7 @@ impl AgentShard {
     }
 
     pub(crate) fn name_of(&self, node: NodeId) -> Option<Arc<str>> {
-        self.agents.get(&node).map(|seat| Arc::clone(&seat.name))
+        self.agents.get(node).map(|seat| Arc::clone(&seat.name))
     }
 
     fn report(&self, reports: Vec<RunnerMessage>) {
@@ -209,6 +238,10 @@ impl AgentShard {
 
 impl Actor for AgentShard {
     type Context = Context<Self>;
+
+    fn started(&mut self, context: &mut Context<Self>) {
+        self.address = Some(context.address());
+    }
 }
 
 impl Handler<AgentBatch> for AgentShard {
@@ -246,7 +279,7 @@ impl Handler<AgentChange> for AgentShard {
                 self.report(reports);
             }
             AgentChange::End { node } => {
-                self.agents.remove(&node);
+                self.agents.remove(node);
                 self.work.abandon(node);
                 self.preparations.abandon(node);
             }
@@ -284,7 +317,7 @@ impl Handler<Ping> for AgentShard {
     type Result = bool;
 
     fn handle(&mut self, ping: Ping, _: &mut Context<Self>) -> bool {
-        self.agents.contains_key(&ping.0)
+        self.agents.get(ping.0).is_some()
     }
 }
 

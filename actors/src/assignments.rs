@@ -9,6 +9,8 @@ use plimsoll_core::spec::{JobSpec, UnitNames};
 use thiserror::Error;
 use tokio::sync::Notify;
 
+use crate::begun::Begun;
+
 /// Something the service is to do.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Assignment {
@@ -56,7 +58,7 @@ struct State {
     /// The reader has seen everything up to here, even if it reads some of it again.
     seen: u64,
     /// Starts that the reader has seen and not reported the end of.
-    begun: BTreeMap<Attempt, Assignment>,
+    begun: Begun,
     /// Stops that are not acknowledged, by the attempt that is to end.
     stops: BTreeMap<Attempt, u64>,
     closed: bool,
@@ -104,9 +106,9 @@ impl AssignmentQueue {
         let seen = state.seen;
         state.items.retain(|item| item.node_id != node || item.sequence <= seen || item.order == Order::Stop);
         let begun: Vec<Assignment> =
-            state.begun.values().filter(|begun| begun.node_id == node).cloned().collect();
+            state.begun.all().filter(|begun| begun.node_id == node).cloned().collect();
         for begun in begun {
-            state.begun.remove(&begun.attempt);
+            state.begun.remove(begun.attempt);
             state.last_sequence += 1;
             let sequence = state.last_sequence;
             state.stops.insert(begun.attempt, sequence);
@@ -121,23 +123,24 @@ impl AssignmentQueue {
         self.news.notify_one();
     }
 
-    pub(crate) fn node_of_begun(&self, attempt: Attempt) -> Option<NodeId> {
-        self.state().begun.get(&attempt).map(|begun| begun.node_id)
+    /// Those of these that have begun, with their nodes.
+    pub(crate) fn begun(&self, attempts: &[Attempt]) -> Vec<(NodeId, Attempt)> {
+        let state = self.state();
+        let node = |attempt: &Attempt| Some((state.begun.node_of(*attempt)?, *attempt));
+        attempts.iter().filter_map(node).collect()
     }
 
     /// What the reader has begun on the node of this name. A name may have been used again: each
     /// attempt says which node it was.
     pub(crate) fn begun_on(&self, name: &str) -> Vec<(NodeId, Attempt)> {
-        let state = self.state();
-        let there = state.begun.values().filter(|begun| *begun.node == *name);
-        there.map(|begun| (begun.node_id, begun.attempt)).collect()
+        self.state().begun.on(name)
     }
 
     pub(crate) fn forget_begun(&self, ended: &[(NodeId, Attempt)]) {
         let mut state = self.state();
         for (_, attempt) in ended {
             // Its end was told: nobody needs to read of it again, also if it is never acknowledged.
-            let begun = state.begun.remove(attempt).map(|begun| begun.sequence);
+            let begun = state.begun.remove(*attempt).map(|begun| begun.sequence);
             let stop = state.stops.remove(attempt);
             for sequence in begun.into_iter().chain(stop) {
                 if let Ok(position) = state.items.binary_search_by_key(&sequence, |item| item.sequence) {
@@ -153,8 +156,9 @@ impl State {
     fn read_on(&mut self) -> Vec<Assignment> {
         let first = self.items.partition_point(|item| item.sequence <= self.read);
         let items: Vec<Assignment> = self.items.range(first..).cloned().collect();
-        let new = items.iter().filter(|item| item.sequence > self.seen && item.order == Order::Start);
-        self.begun.extend(new.map(|item| (item.attempt, item.clone())));
+        for item in items.iter().filter(|item| item.sequence > self.seen && item.order == Order::Start) {
+            self.begun.insert(item.clone());
+        }
         self.read = self.last_sequence;
         self.seen = self.last_sequence;
         items
@@ -282,7 +286,7 @@ mod tests {
         let begun = queue.begun_on("n");
         assert_eq!(begun, [(NodeId(0), attempt(0))]);
         queue.forget_begun(&begun);
-        assert_eq!(queue.node_of_begun(attempt(0)), None, "its end was told already");
+        assert_eq!(queue.begun(&[attempt(0)]), [], "its end was told already");
     }
 
     #[test]

@@ -193,8 +193,12 @@ impl Board {
 
     /// Sends the job's status once it is finished: now, if it is already.
     pub fn wait(&self, id: JobId) -> Result<oneshot::Receiver<JobStatus>, Refusal> {
-        self.job(id)?;
+        let status = self.job(id)?;
         let (sender, receiver) = oneshot::channel();
+        if status.finished.is_some() {
+            let _ = sender.send(status);
+            return Ok(receiver);
+        }
         {
             let mut waiters = self.waiters.entry(id).or_default();
             // Whoever gave up waiting is not told, and not kept.
@@ -203,7 +207,7 @@ impl Board {
         }
         // It may have finished between the look and the entry: then nobody else will tell.
         match self.job(id) {
-            Ok(status) if status.finished.is_some() => self.tell_waiters(id, &status),
+            Ok(status) if status.finished.is_some() => self.tell_waiters(id),
             // It never will: the sender is dropped, which tells the caller.
             Ok(_) if self.closed.load(Ordering::SeqCst) => drop(self.waiters.remove(&id)),
             Ok(_) => {}
@@ -279,15 +283,16 @@ impl Board {
             job.result = result;
             job.finished = Some((state, at));
         });
-        if let Ok(status) = self.job(id) {
-            self.tell_waiters(id, &status);
-        }
+        self.tell_waiters(id);
     }
 
-    fn tell_waiters(&self, id: JobId, status: &JobStatus) {
-        let waiters = self.waiters.remove(&id).map(|(_, waiters)| waiters);
-        for waiter in waiters.into_iter().flatten() {
-            let _ = waiter.send(status.clone());
+    fn tell_waiters(&self, id: JobId) {
+        // Most jobs are waited for by nobody: nothing is copied for them.
+        let Some((_, waiters)) = self.waiters.remove(&id) else { return };
+        for waiter in waiters {
+            if let Ok(status) = self.job(id) {
+                let _ = waiter.send(status);
+            }
         }
     }
 

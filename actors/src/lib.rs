@@ -7,6 +7,7 @@
 mod agents;
 mod assignments;
 mod backlog;
+mod begun;
 mod board;
 mod clock;
 mod commands;
@@ -45,7 +46,7 @@ pub use engine::{Engine, EngineError, EngineOptions};
 pub use executor::{BoxFuture, Executor, FAILURE_TEXT_MAX, NodeContext, StopSignal, TaskContext, TaskError};
 pub use fatal::{Fatal, FatalError};
 pub use lane::PushError;
-pub use port::{Port, Stopped};
+pub use port::{Port, Stopped, Wires};
 pub use recorder::Recorder;
 pub use shutdown::ShutdownReport;
 pub use snapshot::{Snapshot, SnapshotError, SnapshotResult};

@@ -1,5 +1,6 @@
 //! What the service keeps to talk to the engine: the lane in, the board and the streams out.
 
+use std::ops::Deref;
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
@@ -27,9 +28,13 @@ pub struct Stopped {
     pub cause: Option<FatalError>,
 }
 
-/// What the service keeps to talk to the engine: cheap to clone, usable from any thread.
+/// What the service keeps to talk to the engine: cheap to clone, usable from any thread. All clones share
+/// their wires: an address of an actor costs two allocations to clone.
 #[derive(Clone)]
-pub struct Port {
+pub struct Port(Arc<Wires>);
+
+/// What a port is connected to.
+pub struct Wires {
     pub(crate) lane: Arc<Lane<Command>>,
     pub(crate) front: Addr<Front>,
     pub(crate) board: Arc<Board>,
@@ -43,11 +48,31 @@ pub struct Port {
 
 impl std::fmt::Debug for Port {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::fmt::Debug for Wires {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Port").field("lane_depth", &self.lane.len()).finish_non_exhaustive()
     }
 }
 
 impl Port {
+    pub(crate) fn new(wires: Wires) -> Port {
+        Port(Arc::new(wires))
+    }
+}
+
+impl Deref for Port {
+    type Target = Wires;
+
+    fn deref(&self) -> &Wires {
+        &self.0
+    }
+}
+
+impl Wires {
     pub fn board(&self) -> &Arc<Board> {
         &self.board
     }
@@ -123,9 +148,9 @@ impl Port {
         Assignments::new(Arc::clone(&self.assignments))
     }
 
-    /// The node of an attempt that the service has begun and not reported the end of.
-    pub fn node_of_begun(&self, attempt: Attempt) -> Option<NodeId> {
-        self.assignments.node_of_begun(attempt)
+    /// Those of these attempts that the service has begun and not reported the end of, with their nodes.
+    pub fn begun(&self, attempts: &[Attempt]) -> Vec<(NodeId, Attempt)> {
+        self.assignments.begun(attempts)
     }
 
     /// What the service has begun on a node and not reported the end of.

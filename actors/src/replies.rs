@@ -26,21 +26,17 @@ pub(crate) enum Expected {
 
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
-    waiting: BTreeMap<Ticket, Waiting>,
+    plain: BTreeMap<Ticket, ReplySender>,
+    /// By the first ticket of each: the others follow it.
     many: BTreeMap<Ticket, Many>,
 }
 
-#[derive(Debug)]
-enum Waiting {
-    Plain(ReplySender),
-    /// One of many; the first ticket of them stands for all.
-    OfMany(Ticket),
-}
-
+/// Callers with many requests in one command. JobState answers in the order in which it was asked, so each
+/// answer belongs to the next ticket.
 #[derive(Debug)]
 struct Many {
     answers: Vec<Answer>,
-    outstanding: usize,
+    count: usize,
     reply: oneshot::Sender<Vec<Answer>>,
 }
 
@@ -77,36 +73,33 @@ impl Replies {
         for one in expected {
             match one {
                 Expected::One(ticket, reply) => {
-                    self.waiting.insert(ticket, Waiting::Plain(reply));
+                    self.plain.insert(ticket, reply);
                 }
                 Expected::Many(_, 0, reply) => {
                     let _ = reply.send(Vec::new());
                 }
                 Expected::Many(first, count, reply) => {
-                    let tickets = (first.0..first.0 + count as u64).map(Ticket);
-                    self.waiting.extend(tickets.map(|ticket| (ticket, Waiting::OfMany(first))));
-                    let many = Many { answers: Vec::with_capacity(count), outstanding: count, reply };
-                    self.many.insert(first, many);
+                    self.many.insert(first, Many { answers: Vec::with_capacity(count), count, reply });
                 }
             }
         }
     }
 
     pub(crate) fn answer(&mut self, ticket: Ticket, answer: Answer) {
-        let Some(waiting) = self.waiting.remove(&ticket) else { return };
-        match waiting {
-            Waiting::Plain(reply) => {
-                let _ = reply.send(answer);
-            }
-            Waiting::OfMany(first) => {
-                let many = self.many.get_mut(&first).expect("many are kept until all are answered");
+        if let Some((first, many)) = self.many.range_mut(..=ticket).next_back() {
+            let (first, place) = (*first, (ticket.0 - first.0) as usize);
+            if place < many.count {
+                assert_eq!(place, many.answers.len(), "many are answered in the order of their tickets");
                 many.answers.push(answer);
-                many.outstanding -= 1;
-                if many.outstanding == 0 {
+                if many.answers.len() == many.count {
                     let many = self.many.remove(&first).expect("just seen");
                     let _ = many.reply.send(many.answers);
                 }
+                return;
             }
+        }
+        if let Some(reply) = self.plain.remove(&ticket) {
+            let _ = reply.send(answer);
         }
     }
 }

@@ -54,9 +54,8 @@ impl Router {
         let Outbox { jobs, scheduler, cluster, runner, agents, rebalancer, executor, host } = out;
         debug_assert!(executor.is_empty(), "only agents speak to executors");
         // At once: agents are there, and jobs are known, before anything can be said about them.
-        for message in &host {
-            self.prepare_for(message);
-        }
+        let host: Vec<HostMessage> =
+            host.into_iter().filter_map(|message| self.prepare_for(message)).collect();
         if !host.is_empty() {
             self.backlog.add(host.len());
             self.herald.do_send(HostBatch(host));
@@ -132,9 +131,13 @@ impl Router {
         }
     }
 
-    fn prepare_for(&self, message: &HostMessage) {
-        match message {
-            HostMessage::Accepted { job, spec } => self.board.accept(*job, Arc::clone(spec)),
+    /// Sees to what must be there first; the answer is what the herald is to pass on.
+    fn prepare_for(&self, message: HostMessage) -> Option<HostMessage> {
+        if let HostMessage::Accepted { job, spec } = message {
+            self.board.accept(job, spec);
+            return None;
+        }
+        match &message {
             HostMessage::Audited(audited) => {
                 self.monitor.do_send(ForMonitor(MonitorMessage::Audited(audited.clone())));
             }
@@ -155,6 +158,7 @@ impl Router {
             }
             _ => {}
         }
+        Some(message)
     }
 
     pub(crate) fn shard(&self, node: NodeId) -> &Addr<AgentShard> {

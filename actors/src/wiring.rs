@@ -8,7 +8,7 @@ use actix::{Actor, Addr, Arbiter, AsyncContext, Context};
 use plimsoll_core::cluster_state::ClusterState;
 use plimsoll_core::id::NodeId;
 use plimsoll_core::job_state::JobState;
-use plimsoll_core::messages::{ClusterMessage, RunnerMessage, SchedulerMessage};
+use plimsoll_core::messages::{ClusterMessage, Outbox, RunnerMessage, SchedulerMessage};
 use plimsoll_core::monitor::Monitor;
 use plimsoll_core::settings::Settings;
 use plimsoll_core::task_runner::TaskRunner;
@@ -30,7 +30,7 @@ use crate::front::Front;
 use crate::herald::Herald;
 use crate::lane::Lane;
 use crate::monitor::MonitorShell;
-use crate::port::Port;
+use crate::port::{Port, Wires};
 use crate::preparations::Preparations;
 use crate::router::{Mailbox, Router};
 use crate::shell::{Common, Seated, Shell};
@@ -123,8 +123,9 @@ pub(crate) fn wire(
     let Common { clock, fatal, decide_only, .. } = common;
     let settings = shared_settings;
     let submission_seconds = metrics::histogram!("plimsoll_submission_seconds");
-    let port =
-        Port { lane, front, board, fatal, settings, clock, assignments, decide_only, submission_seconds };
+    let wires =
+        Wires { lane, front, board, fatal, settings, clock, assignments, decide_only, submission_seconds };
+    let port = Port::new(wires);
     let _ = port_for_tasks.set(port.clone());
     Ready { port, arbiters, shards }
 }
@@ -179,6 +180,8 @@ fn shards_of(
             options.executor.as_ref().map(|executor| (Arc::clone(executor), workers.clone())),
             options.stop_grace,
         ),
+        address: None,
+        said: Outbox::default(),
         runner: runner.clone(),
         board: Arc::clone(board),
         clock: common.clock,

@@ -106,7 +106,7 @@ impl Run {
             on_unsatisfiable: OnUnsatisfiable::Wait,
             requestor: Arc::default(),
             standing: Standing::default(),
-            roles: vec![role],
+            roles: [role].into_iter().collect(),
         };
         let batch = vec![SchedulerMessage::NewGroups(vec![arrival])];
         let (deciding, decided) = self.decide(batch);

@@ -56,7 +56,7 @@ fn measure(rate: u32, seconds: u64) -> (Histogram<u64>, f64) {
 
 /// Submits so many jobs a second, in batches at even distances.
 fn feed(handle: &Handle, rate: u32, over: &AtomicBool) -> u64 {
-    let job = JobSpec::bag("j", 1).request("slot", 1);
+    let job = std::sync::Arc::new(JobSpec::bag("j", 1).request("slot", 1));
     let (mut fed, mut next) = (0, Instant::now());
     while !over.load(Ordering::Relaxed) {
         if rate == 0 {

@@ -5,6 +5,7 @@
 pub mod lives;
 #[allow(dead_code)]
 pub mod machines;
+#[allow(dead_code)]
 pub mod options;
 #[allow(dead_code)]
 pub mod report;
@@ -13,7 +14,9 @@ pub mod report;
 pub use lives::Lives;
 #[allow(unused_imports)]
 pub use machines::Machines;
+#[allow(unused_imports)]
 pub use options::Options;
+#[allow(unused_imports)]
 pub use report::{Report, Table, Value};
 
 /// Nanoseconds per item.

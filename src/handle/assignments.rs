@@ -7,6 +7,9 @@ use plimsoll_core::outcome::{Exit, FailureCause};
 use super::Handle;
 use crate::error::{RequestError, StoppedError};
 
+/// More ends than this become several commands, so that no single one holds up the others.
+const ENDS_PER_COMMAND_MAX: usize = 1_024;
+
 /// How a task ended, as the service that ran it says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -56,8 +59,23 @@ impl Handle {
 
     /// Tells that an assignment has ended. What ended already, or was never begun, changes nothing.
     pub async fn task_finished(&self, attempt: Attempt, outcome: TaskOutcome) -> Result<(), StoppedError> {
-        let Some(node) = self.port.node_of_begun(attempt) else { return Ok(()) };
-        self.tell_ended(vec![(node, attempt)], outcome).await
+        self.tasks_finished(&[attempt], outcome).await
+    }
+
+    /// Tells that assignments have ended, all in this way, with few commands. Those that had ended already,
+    /// or were never begun, change nothing.
+    pub async fn tasks_finished(
+        &self,
+        attempts: &[Attempt],
+        outcome: TaskOutcome,
+    ) -> Result<(), StoppedError> {
+        for some in attempts.chunks(ENDS_PER_COMMAND_MAX) {
+            let ended = self.port.begun(some);
+            if !ended.is_empty() {
+                self.tell_ended(ended, outcome).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Tells that a node has become idle: everything the service has read of its assignments there has

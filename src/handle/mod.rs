@@ -3,6 +3,7 @@
 mod assignments;
 mod control;
 mod explain;
+mod known;
 mod nodes;
 mod shares;
 mod sizes;

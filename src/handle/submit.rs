@@ -10,6 +10,7 @@ use plimsoll_core::spec::{self, Invalid};
 use tokio::sync::oneshot;
 
 use super::Handle;
+use super::known;
 use crate::error::{StoppedError, SubmitError};
 use crate::specs::JobSpec;
 
@@ -23,32 +24,33 @@ type Reply = oneshot::Receiver<Answer>;
 pub type SubmitMany = Vec<Result<JobId, SubmitError>>;
 
 impl Handle {
-    /// Submits a job, waiting for room on the lane and for the runtime's word.
-    pub async fn submit(&self, job: JobSpec) -> Result<JobId, SubmitError> {
+    /// Submits a job, waiting for room on the lane and for the runtime's word. Whoever submits the same
+    /// again and again shares it as an `Arc`: then nothing of it is copied or looked at twice.
+    pub async fn submit<J: Into<Arc<JobSpec>>>(&self, job: J) -> Result<JobId, SubmitError> {
         let began = Instant::now();
-        let (command, answer, job) = self.submission(job)?;
+        let (command, answer, job) = self.submission(job.into())?;
         match self.push(command).await {
             Ok(()) => {
                 let answer = answer.await.ok();
                 self.port.note_submission(began);
                 self.accepted(answer, job)
             }
-            Err(stopped) => Err(SubmitError::Stopped { stopped, job: Box::new(job) }),
+            Err(stopped) => Err(SubmitError::Stopped { stopped, job: back(job) }),
         }
     }
 
     /// Submits a job without waiting for room: a full lane gives it back. What is returned completes
     /// with the runtime's word.
-    pub fn try_submit(
+    pub fn try_submit<J: Into<Arc<JobSpec>>>(
         &self,
-        job: JobSpec,
-    ) -> Result<impl Future<Output = Result<JobId, SubmitError>> + Send + use<>, SubmitError> {
-        let (command, answer, job) = self.submission(job)?;
+        job: J,
+    ) -> Result<impl Future<Output = Result<JobId, SubmitError>> + Send + use<J>, SubmitError> {
+        let (command, answer, job) = self.submission(job.into())?;
         match self.port.push(command) {
             Ok(()) => {}
-            Err(PushError::Full(_)) => return Err(SubmitError::Full(Box::new(job))),
+            Err(PushError::Full(_)) => return Err(SubmitError::Full(back(job))),
             Err(PushError::Closed(_)) => {
-                return Err(SubmitError::Stopped { stopped: self.stopped(), job: Box::new(job) });
+                return Err(SubmitError::Stopped { stopped: self.stopped(), job: back(job) });
             }
         }
         let handle = self.clone();
@@ -56,58 +58,76 @@ impl Handle {
     }
 
     /// Submits a job from a thread that may wait. Must not be called from asynchronous code.
-    pub fn submit_blocking(&self, job: JobSpec) -> Result<JobId, SubmitError> {
+    pub fn submit_blocking<J: Into<Arc<JobSpec>>>(&self, job: J) -> Result<JobId, SubmitError> {
         pollster::block_on(self.submit(job))
     }
 
     /// Submits many jobs with few commands. Each is accepted or refused on its own.
-    pub async fn submit_many(&self, mut jobs: Vec<JobSpec>) -> Result<SubmitMany, StoppedError> {
+    pub async fn submit_many<J: Into<Arc<JobSpec>>>(&self, jobs: Vec<J>) -> Result<SubmitMany, StoppedError> {
         let mut outcomes = Vec::with_capacity(jobs.len());
-        while !jobs.is_empty() {
-            let rest = jobs.split_off(jobs.len().min(JOBS_PER_COMMAND_MAX));
-            outcomes.extend(self.submit_some(std::mem::replace(&mut jobs, rest)).await?);
+        let mut jobs = jobs.into_iter().map(Into::into);
+        loop {
+            let some: Vec<Arc<JobSpec>> = jobs.by_ref().take(JOBS_PER_COMMAND_MAX).collect();
+            if some.is_empty() {
+                return Ok(outcomes);
+            }
+            self.submit_some(some, &mut outcomes).await?;
         }
-        Ok(outcomes)
     }
 
-    async fn submit_some(&self, jobs: Vec<JobSpec>) -> Result<SubmitMany, StoppedError> {
+    async fn submit_some(
+        &self,
+        jobs: Vec<Arc<JobSpec>>,
+        outcomes: &mut SubmitMany,
+    ) -> Result<(), StoppedError> {
         let settings = self.port.settings();
-        let mut validated: Vec<Result<Arc<spec::JobSpec>, Invalid>> = Vec::with_capacity(jobs.len());
-        for (position, job) in jobs.iter().enumerate() {
-            // Nothing changes a specification any more: equal jobs in a row share one.
-            let before = position.checked_sub(1).filter(|before| jobs[*before] == *job);
-            validated.push(match before.map(|before| &validated[before]) {
-                Some(Ok(same)) => Ok(Arc::clone(same)),
-                _ => job.validated(&settings),
-            });
+        let mut valid: Vec<Arc<spec::JobSpec>> = Vec::with_capacity(jobs.len());
+        let mut invalid: Vec<(usize, Invalid)> = Vec::new();
+        for (place, job) in jobs.iter().enumerate() {
+            // Equal jobs in a row need no second look.
+            let same = place.checked_sub(1).is_some_and(|before| Arc::ptr_eq(&jobs[before], job));
+            match valid.last().filter(|_| same && invalid.is_empty()) {
+                Some(known) => valid.push(Arc::clone(known)),
+                None => match known::validated(job, &settings) {
+                    Ok(spec) => valid.push(spec),
+                    Err(problem) => invalid.push((place, problem)),
+                },
+            }
         }
-        let valid = validated.iter().filter_map(|job| job.as_ref().ok()).cloned().collect();
         let (reply, answers) = oneshot::channel();
         self.push(Command::SubmitMany(valid, reply)).await?;
         let mut answers = answers.await.map_err(|_| self.stopped())?.into_iter();
-        let outcome = |(job, validated)| match validated {
-            Ok(_) => self.accepted(answers.next(), job),
-            Err(problem) => Err(SubmitError::Invalid { problem, job: Box::new(job) }),
-        };
-        Ok(jobs.into_iter().zip(validated).map(outcome).collect())
+        let mut invalid = invalid.into_iter().peekable();
+        outcomes.extend(jobs.into_iter().enumerate().map(|(place, job)| {
+            match invalid.next_if(|(bad, _)| *bad == place) {
+                Some((_, problem)) => Err(SubmitError::Invalid { problem, job: back(job) }),
+                None => self.accepted(answers.next(), job),
+            }
+        }));
+        Ok(())
     }
 
-    fn submission(&self, job: JobSpec) -> Result<(Command, Reply, JobSpec), SubmitError> {
-        let spec = match job.validated(&self.port.settings()) {
+    fn submission(&self, job: Arc<JobSpec>) -> Result<(Command, Reply, Arc<JobSpec>), SubmitError> {
+        let spec = match known::validated(&job, &self.port.settings()) {
             Ok(spec) => spec,
-            Err(problem) => return Err(SubmitError::Invalid { problem, job: Box::new(job) }),
+            Err(problem) => return Err(SubmitError::Invalid { problem, job: back(job) }),
         };
         let (reply, answer) = oneshot::channel();
         Ok((Command::Submit(spec, reply), answer, job))
     }
 
     /// What the runtime said about a job; nothing at all if it has stopped.
-    fn accepted(&self, answer: Option<Answer>, job: JobSpec) -> Result<JobId, SubmitError> {
+    fn accepted(&self, answer: Option<Answer>, job: Arc<JobSpec>) -> Result<JobId, SubmitError> {
         match answer {
             Some(Answer::Accepted(id)) => Ok(id),
-            Some(Answer::Refused(refusal)) => Err(SubmitError::Refused { refusal, job: Box::new(job) }),
+            Some(Answer::Refused(refusal)) => Err(SubmitError::Refused { refusal, job: back(job) }),
             Some(other) => unreachable!("a submission is accepted or refused, not {other:?}"),
-            None => Err(SubmitError::Stopped { stopped: self.stopped(), job: Box::new(job) }),
+            None => Err(SubmitError::Stopped { stopped: self.stopped(), job: back(job) }),
         }
     }
+}
+
+/// The job as it is given back.
+fn back(job: Arc<JobSpec>) -> Box<JobSpec> {
+    Box::new(Arc::unwrap_or_clone(job))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use crate::id::{GroupId, TaskId};
 use crate::messages::{Outbox, ReturnedTask, SchedulerMessage};
@@ -19,7 +20,7 @@ use super::role::Role;
 pub struct Group {
     pub start: Start,
     pub status: GroupStatus,
-    pub roles: Vec<Role>,
+    pub roles: SmallVec<[Role; 1]>,
     /// Live attempts.
     pub live: u32,
     /// Tasks of a breaking group that wait until the whole group can start again.
@@ -54,7 +55,7 @@ impl Group {
     }
 
     pub(super) fn new(spec: &GroupSpec) -> Group {
-        let mut roles: Vec<Role> = spec.roles.iter().map(Role::new).collect();
+        let mut roles: SmallVec<[Role; 1]> = spec.roles.iter().map(Role::new).collect();
         if spec.is_elastic() {
             for (role, spec) in roles.iter_mut().zip(&spec.roles) {
                 role.bounds = Some(Bounds::new(spec.min, spec.max));

@@ -22,6 +22,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use crate::collections::Paged;
 use crate::id::{Attempt, GROUPS_PER_JOB_MAX, GroupId, JobId, NodeId, Ticket};
@@ -65,7 +66,8 @@ pub struct JobState {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
     pub spec: Arc<JobSpec>,
-    pub groups: Vec<Group>,
+    /// Most jobs have one group, and most groups one role: these need no room of their own.
+    pub groups: SmallVec<[Group; 1]>,
     pub accepted: Time,
     pub finished: Option<Time>,
     pub spent: Spent,
@@ -177,7 +179,7 @@ impl JobState {
         };
         self.last_job += 1;
         self.supersede(&spec, tag, id, out);
-        let groups: Vec<Group> = spec.groups.iter().map(Group::new).collect();
+        let groups: SmallVec<[Group; 1]> = spec.groups.iter().map(Group::new).collect();
         for (index, group) in spec.groups.iter().enumerate() {
             let roles = group.roles.iter().enumerate().map(|(role, spec)| RoleArrival {
                 shape: Arc::clone(&spec.shape),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use crate::outcome::TaskState;
 use crate::roll_up::TaskResult;
@@ -20,7 +21,7 @@ pub struct Role {
     pub host: Option<u16>,
     /// The states of the tasks that ever started, by index; the others wait, or were cancelled
     /// before they could.
-    states: Vec<TaskState>,
+    states: SmallVec<[TaskState; 16]>,
     counts: [u32; TaskState::ALL.len()],
     /// Nothing more happens here, and what had not ended is in this state: the group was withdrawn, or the
     /// role was done without it.
@@ -42,7 +43,7 @@ impl Role {
             tasks,
             auxiliary,
             host,
-            states: Vec::new(),
+            states: SmallVec::new(),
             counts,
             closed: None,
             bounds: None,
@@ -161,7 +162,7 @@ mod tests {
     #[test]
     fn a_million_waiting_tasks_cost_nothing() {
         let role = role(1_000_000);
-        assert_eq!(role.states.capacity(), 0);
+        assert!(!role.states.spilled());
         assert_eq!(role.state(999_999), Some(TaskState::Queued));
         assert_eq!(role.state(1_000_000), None);
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use crate::breakdown::Breakdown;
 use crate::explanation::Subject;
@@ -160,7 +161,7 @@ pub struct GroupArrival {
     pub on_unsatisfiable: OnUnsatisfiable,
     pub requestor: Arc<str>,
     pub standing: Standing,
-    pub roles: Vec<RoleArrival>,
+    pub roles: SmallVec<[RoleArrival; 1]>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

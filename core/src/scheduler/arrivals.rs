@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::id::{Attempt, GroupId, Slot, TaskId, Ticket};
 use crate::messages::{
     Answer, ClusterMessage, Extended, GroupArrival, Outbox, ReturnedTask, StopOrder, Withdrawal,
@@ -27,7 +29,7 @@ impl Scheduler {
             None => self.place_of_job(id.job()),
             Some(_) => self.surplus_place_of(id.job()),
         };
-        let mut roles = Vec::with_capacity(arrival.roles.len());
+        let mut roles = SmallVec::with_capacity(arrival.roles.len());
         for (index, mut role) in arrival.roles.into_iter().enumerate() {
             let entry = Entry { group: id, role: index as u16 };
             role.shape = self.asked_by(id.job(), &role.shape);

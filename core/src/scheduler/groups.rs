@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use crate::collections::{Chain, Paged};
 use crate::id::{GroupId, NodeId};
@@ -21,7 +22,8 @@ use super::shapes::ShapeId;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct JobView {
-    pub(super) groups: Vec<Option<GroupView>>,
+    /// Most jobs have one group, and most groups one role: these need no room of their own.
+    pub(super) groups: SmallVec<[Option<GroupView>; 1]>,
     /// Who asks for it and how it stands, unless nobody in particular and like most.
     pub(super) standing: Option<Box<(Arc<str>, Standing)>>,
     /// Where its work waits.
@@ -54,7 +56,7 @@ pub(super) struct GroupView {
     pub(super) since: Time,
     /// It is to be ended when it can never fit, and that was not said yet.
     pub(super) fails_if_unable: bool,
-    pub(super) roles: Vec<RoleView>,
+    pub(super) roles: SmallVec<[RoleView; 1]>,
     /// Attempts the Scheduler has not heard the end of.
     pub(super) live: Chain,
     pub(super) live_count: u32,
@@ -85,10 +87,8 @@ pub(super) struct RoleView {
     fresh: u32,
     /// Tasks that wait once more, and the number of their next attempt.
     pub(super) returned: BTreeMap<u32, u32>,
-    /// Nodes that some of these go to only when nowhere else is room.
-    avoided: BTreeMap<u32, Vec<NodeId>>,
-    /// How often tasks were stopped for others.
-    stopped: BTreeMap<u32, u32>,
+    /// What befell some of its tasks, if anything did.
+    setbacks: Option<Box<Setbacks>>,
     /// How many of the waiting tasks its shape's queue counts.
     pub(super) queued: u32,
     /// How long a task is expected to run, in milliseconds; 0 if nobody knows.
@@ -103,6 +103,14 @@ pub(super) struct RoleView {
     pub(super) elastic: Option<Box<ElasticRole>>,
 }
 
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Setbacks {
+    /// Nodes that tasks which wait once more go to only when nowhere else is room.
+    avoided: BTreeMap<u32, Vec<NodeId>>,
+    /// How often tasks were stopped for others.
+    stopped: BTreeMap<u32, u32>,
+}
+
 pub(super) fn find(jobs: &Paged<JobView>, id: GroupId) -> Option<&GroupView> {
     jobs.get(id.job().0)?.groups.get(id.index())?.as_ref()
 }
@@ -115,7 +123,7 @@ impl JobView {
     pub(super) fn new(leaf: LeafId, requestor: Arc<str>, standing: Standing) -> JobView {
         let is_plain = requestor.is_empty() && standing == Standing::default();
         let standing = (!is_plain).then(|| Box::new((requestor, standing)));
-        JobView { groups: Vec::new(), standing, leaf, running: 0, served: 0, clock: None }
+        JobView { groups: SmallVec::new(), standing, leaf, running: 0, served: 0, clock: None }
     }
 
     pub(super) fn stand(&mut self, requestor: Arc<str>, standing: Standing) {
@@ -143,10 +151,6 @@ impl JobView {
 
     pub(super) fn insert(&mut self, index: usize, group: GroupView) {
         if self.groups.len() <= index {
-            if self.groups.is_empty() {
-                // Most jobs have one group: they pay for no more.
-                self.groups.reserve_exact(index + 1);
-            }
             self.groups.resize_with(index + 1, || None);
         }
         assert!(self.groups[index].is_none(), "a group arrives once");
@@ -155,7 +159,12 @@ impl JobView {
 }
 
 impl GroupView {
-    pub(super) fn new(start: Start, hops: Option<Hops>, tie: Tie, roles: Vec<RoleView>) -> GroupView {
+    pub(super) fn new(
+        start: Start,
+        hops: Option<Hops>,
+        tie: Tie,
+        roles: SmallVec<[RoleView; 1]>,
+    ) -> GroupView {
         GroupView {
             start,
             hops,
@@ -200,7 +209,6 @@ impl RoleView {
         let (fresh, returned, order) = (adopted.min(tasks), BTreeMap::new(), Order::default());
         let expected = duration.map_or(0, milliseconds);
         let declared = duration.is_some();
-        let (avoided, stopped) = (BTreeMap::new(), BTreeMap::new());
         RoleView {
             shape,
             order,
@@ -208,8 +216,7 @@ impl RoleView {
             tasks,
             fresh,
             returned,
-            avoided,
-            stopped,
+            setbacks: None,
             queued: 0,
             expected,
             declared,
@@ -281,7 +288,9 @@ impl RoleView {
     pub(super) fn take(&mut self) -> (u32, u32) {
         match self.returned.pop_first() {
             Some((index, number)) => {
-                self.avoided.remove(&index);
+                if let Some(setbacks) = &mut self.setbacks {
+                    setbacks.avoided.remove(&index);
+                }
                 (index, number)
             }
             None => {
@@ -296,33 +305,37 @@ impl RoleView {
     pub(super) fn take_back(&mut self, index: u32, number: u32, avoid: Vec<NodeId>) {
         self.returned.insert(index, number);
         if !avoid.is_empty() {
-            self.avoided.insert(index, avoid);
+            self.setbacks.get_or_insert_default().avoided.insert(index, avoid);
         }
     }
 
     /// Whether some of the waiting tasks avoid a node.
     pub(super) fn avoids_some(&self) -> bool {
-        !self.avoided.is_empty()
+        self.setbacks.as_ref().is_some_and(|setbacks| !setbacks.avoided.is_empty())
     }
 
     /// The nodes that the next task to start goes to only when nowhere else is room.
     pub(super) fn next_avoids(&self) -> &[NodeId] {
-        let next = self.returned.first_key_value().and_then(|(index, _)| self.avoided.get(index));
+        let Some(setbacks) = &self.setbacks else { return &[] };
+        let next = self.returned.first_key_value().and_then(|(index, _)| setbacks.avoided.get(index));
         next.map_or(&[], Vec::as_slice)
     }
 
     /// How often a task was stopped for others.
     pub(super) fn stops(&self, index: u32) -> u32 {
-        self.stopped.get(&index).copied().unwrap_or(0)
+        let stops = self.setbacks.as_ref().and_then(|setbacks| setbacks.stopped.get(&index));
+        stops.copied().unwrap_or(0)
     }
 
     pub(super) fn count_stop(&mut self, index: u32) {
-        *self.stopped.entry(index).or_default() += 1;
+        *self.setbacks.get_or_insert_default().stopped.entry(index).or_default() += 1;
     }
 
     pub(super) fn abandon_waiting(&mut self) {
         self.fresh = self.tasks;
         self.returned.clear();
-        self.avoided.clear();
+        if let Some(setbacks) = &mut self.setbacks {
+            setbacks.avoided.clear();
+        }
     }
 }

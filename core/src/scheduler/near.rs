@@ -23,6 +23,73 @@ pub(super) struct Candidate {
     pub(super) node: NodeId,
 }
 
+/// What is filed for one leaf.
+#[derive(Debug, Default)]
+pub(super) enum Filing {
+    /// It has not come up in this turn.
+    #[default]
+    NotYet,
+    /// The turn has one node, as most do: it needs no files.
+    One(Single),
+    Many(Box<Near>),
+}
+
+/// The only node of a turn, and what is served on it next, if anything.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Single {
+    node: NodeId,
+    /// And how many tasks the node had then.
+    next: Option<(Candidate, u32)>,
+}
+
+impl Filing {
+    pub(super) fn of(leaf: LeafId, touched: &[NodeId], nodes: &Nodes, shapes: &Shapes) -> Filing {
+        if let [node] = *touched {
+            return Filing::One(Single::look(leaf, node, nodes, shapes));
+        }
+        let mut near = Near::new(leaf);
+        touched.iter().for_each(|node| near.file(*node, nodes, shapes));
+        Filing::Many(Box::new(near))
+    }
+
+    /// The candidate that is served next. It stays filed.
+    pub(super) fn first(&mut self, leaf: LeafId, nodes: &Nodes, shapes: &Shapes) -> Option<Candidate> {
+        match self {
+            Filing::NotYet => None,
+            Filing::One(single) => {
+                if !single.is_first(nodes, shapes) {
+                    *single = single.again(leaf, nodes, shapes);
+                }
+                single.next.map(|(candidate, _)| candidate)
+            }
+            Filing::Many(near) => near.first(nodes, shapes),
+        }
+    }
+}
+
+impl Single {
+    fn look(leaf: LeafId, node: NodeId, nodes: &Nodes, shapes: &Shapes) -> Single {
+        let entry = nodes.get(node).filter(|entry| entry.takes_work());
+        let next = entry.and_then(|entry| {
+            let (order, shape) = shapes.first_touched_by(leaf, node, entry, &nodes.scopes)?;
+            Some((Candidate { order, shape, node }, entry.company.tasks))
+        });
+        Single { node, next }
+    }
+
+    pub(super) fn again(self, leaf: LeafId, nodes: &Nodes, shapes: &Shapes) -> Single {
+        Single::look(leaf, self.node, nodes, shapes)
+    }
+
+    /// Nothing begins to wait for room while a turn plans. So if neither the node nor the shape has moved on,
+    /// no other shape can come before this one by now, nor one where there was none.
+    fn is_first(self, nodes: &Nodes, shapes: &Shapes) -> bool {
+        let Some((Candidate { order, shape, node }, tasks)) = self.next else { return true };
+        let entry = nodes.get(node).filter(|entry| entry.takes_work());
+        shapes.index_order(shape) == Some(order) && entry.is_some_and(|entry| entry.company.tasks == tasks)
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Near {
     leaf: LeafId,
@@ -53,10 +120,6 @@ struct FiledNode {
 impl Near {
     pub(super) fn new(leaf: LeafId) -> Near {
         Near { leaf, filed: BTreeMap::new(), by_order: BTreeSet::new() }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.filed.is_empty()
     }
 
     /// Files a node under the first shape that it has room for; one without any is dropped.

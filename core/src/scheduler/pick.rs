@@ -7,6 +7,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::id::NodeId;
 use crate::settings::{JobKey, ShareKey};
 use crate::shares::ratio::Weight;
@@ -17,7 +19,7 @@ use super::account::Price;
 use super::grants::Grants;
 use super::keys::{Key, Scales, Wish};
 use super::leaf::LeafId;
-use super::near::{Candidate, Near};
+use super::near::{Candidate, Filing};
 use super::nodes::Nodes;
 use super::order::Order;
 use super::shapes::{ShapeId, ShapeKey, Shapes};
@@ -63,15 +65,18 @@ pub(super) struct Round {
     number: u64,
     now: Time,
     touched: Vec<NodeId>,
-    /// By leaf, for those that have come up: the nodes filed for it, if there are any.
-    near: Vec<Option<Option<Box<Near>>>>,
+    /// By leaf: what is filed for those that have come up.
+    near: Vec<Filing>,
+    /// By leaf, where few nodes were touched: whether one of them may have room for something that waits
+    /// there. That only becomes less while a turn plans.
+    hopes: Vec<bool>,
 }
 
 impl Round {
     pub(super) fn new(number: u64, now: Time, mut touched: Vec<NodeId>) -> Round {
         touched.sort_unstable();
         touched.dedup();
-        Round { number, now, touched, near: Vec::new() }
+        Round { number, now, touched, near: Vec::new(), hopes: Vec::new() }
     }
 
     fn near(&mut self, leaf: LeafId, nodes: &Nodes, shapes: &Shapes) -> Option<Candidate> {
@@ -79,33 +84,46 @@ impl Round {
             return None;
         }
         if self.near.len() <= leaf.index() {
-            self.near.resize_with(leaf.index() + 1, || None);
+            self.near.resize_with(leaf.index() + 1, Filing::default);
         }
-        let near = self.near[leaf.index()].get_or_insert_with(|| {
-            let mut near = Near::new(leaf);
-            self.touched.iter().for_each(|node| near.file(*node, nodes, shapes));
-            (!near.is_empty()).then(|| Box::new(near))
-        });
-        near.as_mut()?.first(nodes, shapes)
+        let filing = &mut self.near[leaf.index()];
+        if matches!(filing, Filing::NotYet) {
+            *filing = Filing::of(leaf, &self.touched, nodes, shapes);
+        }
+        filing.first(leaf, nodes, shapes)
     }
 
     /// Whether it is plain without filing anything that no touched node has room for what waits. Where many
     /// were touched that is not worth a look.
-    fn has_nothing_near(&self, nodes: &Nodes, shapes: &Shapes) -> bool {
+    fn has_nothing_near(&mut self, nodes: &Nodes, shapes: &Shapes) -> bool {
         const FEW: usize = 4;
-        let hopeless = |node: &NodeId| {
-            let entry = nodes.get(*node).filter(|entry| entry.takes_work());
-            entry.is_none_or(|entry| !shapes.may_touch(entry))
-        };
-        self.touched.len() <= FEW && self.touched.iter().all(hopeless)
+        if self.touched.len() > FEW {
+            return false;
+        }
+        self.hopes.clear();
+        self.hopes.resize(shapes.leaves(), false);
+        let entries = self.touched.iter().filter_map(|node| nodes.get(*node));
+        for entry in entries.filter(|entry| entry.takes_work()) {
+            shapes.note_hopes(entry, &mut self.hopes);
+        }
+        !self.hopes.contains(&true)
+    }
+
+    /// Whether it is plain that no touched node has room for anything of a leaf.
+    fn is_hopeless(&self, leaf: LeafId) -> bool {
+        self.hopes.get(leaf.index()) == Some(&false)
     }
 
     /// A candidate was dealt with: its node is filed anew.
     pub(super) fn served(&mut self, leaf: LeafId, candidate: Candidate, nodes: &Nodes, shapes: &Shapes) {
-        let near = self.near[leaf.index()].as_mut().and_then(Option::as_mut);
-        let near = near.expect("the candidate was filed");
-        near.take(candidate.shape);
-        near.file(candidate.node, nodes, shapes);
+        match &mut self.near[leaf.index()] {
+            Filing::One(filed) => *filed = filed.again(leaf, nodes, shapes),
+            Filing::Many(near) => {
+                near.take(candidate.shape);
+                near.file(candidate.node, nodes, shapes);
+            }
+            Filing::NotYet => unreachable!("the candidate was filed"),
+        }
     }
 
     /// The nodes that may still have room for something.
@@ -199,19 +217,23 @@ impl Scheduler {
         let one_by_one =
             self.settings.shares.job_key != JobKey::Priority || level >= self.settings.shares.levels();
         let mut best: Option<(Key, Pick)> = None;
-        let mut next = self.shares.waiting(level, class).active.first().copied();
-        while let Some(leaf) = next {
-            next = self.shares.waiting(level, class).active.range(LeafId(leaf.0 + 1)..).next().copied();
+        // Nothing begins to wait while it is asked for offers.
+        let active: SmallVec<[LeafId; 16]> =
+            self.shares.waiting(level, class).active.iter().copied().collect();
+        let mut active = active.into_iter().peekable();
+        while let Some(leaf) = active.next() {
             if self.shares.leaf(leaf).exhausted == round.number {
                 continue;
             }
-            let Some((order, offer)) = self.offer(leaf, round) else {
+            let is_hopeless = round.is_hopeless(leaf) && self.shapes.leaf(leaf).first_open().is_none();
+            let offer = if is_hopeless { None } else { self.offer(leaf, round) };
+            let Some((order, offer)) = offer else {
                 self.shares.leaves[leaf.index()].exhausted = round.number;
                 continue;
             };
             let pick =
                 Pick { leaf, offer, order, most: if one_by_one || self.limited { 1 } else { u32::MAX } };
-            if best.is_none() && next.is_none() {
+            if best.is_none() && active.peek().is_none() {
                 return Some(pick);
             }
             let weight = weight_of(self.shares.queue_of(leaf), &self.settings.shares);

@@ -41,7 +41,13 @@ impl Queue {
             Some(last) if *last > queued => {
                 self.others.insert(queued);
             }
-            _ => self.arrivals.push_back(queued),
+            _ => {
+                if self.arrivals.capacity() == 0 {
+                    // Where every job has a shape of its own, one entry is all there ever is.
+                    self.arrivals.reserve_exact(1);
+                }
+                self.arrivals.push_back(queued);
+            }
         }
     }
 

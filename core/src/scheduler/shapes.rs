@@ -427,9 +427,17 @@ impl Shapes {
         first
     }
 
-    /// Whether a node may matter to something that is indexed: false only if it is plain that it does not.
-    pub(super) fn may_touch(&self, entry: &NodeEntry) -> bool {
-        self.leaves.iter().any(|leaf| leaf.has_scoped() || leaf.may_fit(entry))
+    /// How many leaves there are.
+    pub(super) fn leaves(&self) -> usize {
+        self.leaves.len()
+    }
+
+    /// Notes for each leaf if a node may matter to something that is indexed there: what is left as it is
+    /// plainly does not care for the node.
+    pub(super) fn note_hopes(&self, entry: &NodeEntry, hopes: &mut [bool]) {
+        for (leaf, hope) in self.leaves.iter().zip(hopes) {
+            *hope |= leaf.has_scoped() || leaf.may_fit(entry);
+        }
     }
 
     /// The order under which a shape is indexed, if it is.

@@ -132,6 +132,7 @@ fn role(request: Resources, tasks: u32) -> RoleArrival {
 fn arrival(job: u64, start: Start, roles: Vec<RoleArrival>) -> GroupArrival {
     let (requestor, standing) = Default::default();
     let (hops, freeze, tie, on_unsatisfiable) = (None, None, Tie::None, OnUnsatisfiable::Wait);
+    let roles = roles.into();
     GroupArrival { group: group(job), start, hops, freeze, tie, on_unsatisfiable, requestor, standing, roles }
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Producers {
 /// One producer: what it submits, and how fast.
 pub(super) struct Producer {
     shared: Producers,
-    job: JobSpec,
+    job: Arc<JobSpec>,
     tasks: u64,
     batch: u64,
     /// Jobs that all producers may submit in sum.
@@ -50,7 +50,7 @@ impl Producer {
         let pause = |rate: u64| Duration::from_secs_f64(batch as f64 * producers / rate as f64);
         Ok(Producer {
             shared,
-            job: workload::job(arguments),
+            job: Arc::new(workload::job(arguments)),
             tasks: u64::from(arguments.tasks),
             batch,
             jobs_max: arguments.jobs.unwrap_or(u64::MAX),
@@ -80,7 +80,7 @@ impl Producer {
             let submits = self.has_jobs_left() && self.may_submit();
             let (kind, count) = match kind {
                 Kind::Submit if submits => (Kind::Submit, self.submit().then_some(self.batch)),
-                kind => match (self.end_one(kind), submits) {
+                kind => match (self.end_some(kind), submits) {
                     (Some(0), true) => (Kind::Submit, self.submit().then_some(self.batch)),
                     (ended, _) => (if kind == Kind::Submit { Kind::Finish } else { kind }, ended),
                 },
@@ -93,18 +93,26 @@ impl Producer {
         }
     }
 
-    /// Reports the end of one assignment, or of all on its node: how many reports that were, and nothing once
-    /// the runtime takes no more.
-    fn end_one(&self, kind: Kind) -> Option<u64> {
-        let begun = self.shared.begun.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop_front();
-        let Some((attempt, node)) = begun else { return Some(0) };
+    /// Reports the end of as many assignments as there are jobs in one command, or of all on one node: how
+    /// many reports that were, and nothing once the runtime takes no more.
+    fn end_some(&self, kind: Kind) -> Option<u64> {
+        let most = if kind == Kind::Idle { 1 } else { self.batch as usize };
+        let some: Vec<(Attempt, Arc<str>)> = {
+            let mut begun = self.shared.begun.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let most = most.min(begun.len());
+            begun.drain(..most).collect()
+        };
         let handle = &self.shared.handle;
-        match kind {
-            Kind::Idle => self.driver.block_on(handle.node_idle(&node)).ok()?,
-            _ => self.driver.block_on(handle.task_finished(attempt, TaskOutcome::Completed)).ok()?,
+        match (kind, some.first()) {
+            (_, None) => return Some(0),
+            (Kind::Idle, Some((_, node))) => self.driver.block_on(handle.node_idle(node)).ok()?,
+            _ => {
+                let ended: Vec<Attempt> = some.iter().map(|(attempt, _)| *attempt).collect();
+                self.driver.block_on(handle.tasks_finished(&ended, TaskOutcome::Completed)).ok()?;
+            }
         }
-        Counts::add(&self.shared.counts.events_in, 1);
-        Some(1)
+        Counts::add(&self.shared.counts.events_in, some.len() as u64);
+        Some(some.len() as u64)
     }
 
     fn is_over(&self) -> bool {
@@ -127,7 +135,7 @@ impl Producer {
         }
         let counts = &self.shared.counts;
         let batch = self.batch.min(self.jobs_max.saturating_sub(Counts::get(&counts.accepted_jobs)));
-        let jobs = vec![self.job.clone(); batch as usize];
+        let jobs = vec![Arc::clone(&self.job); batch as usize];
         let Ok(outcomes) = self.driver.block_on(self.shared.handle.submit_many(jobs)) else { return false };
         let accepted = outcomes.iter().filter(|outcome| outcome.is_ok()).count() as u64;
         Counts::add(&counts.accepted_jobs, accepted);
