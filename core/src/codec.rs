@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::machine::Machine;
 
 /// Raised whenever the meaning of stored bytes changes.
-pub const FORMAT_VERSION: u8 = 4;
+pub const FORMAT_VERSION: u8 = 5;
 
 /// No single record is larger than this.
 pub const RECORD_BYTES_MAX: usize = 1 << 30;

@@ -3,11 +3,7 @@
 use plimsoll::core::document::FaultKind;
 use serde_json::{Value, json};
 
-use crate::fields_of_later::SETTINGS_OF_LATER;
-
 use super::kit::{command_messages, fault, faults, good, with};
-
-const NODE: [&str; 1] = ["reserved"];
 
 /// What cannot be changed yet while a node is there.
 const CHANGE: [&str; 4] = ["os", "arch", "plugins", "engine_labels"];
@@ -16,12 +12,7 @@ const EVENTS: [&str; 2] = ["idle", "settings"];
 
 /// Every place at which a field of later may stand, as a pointer and as the path that faults name.
 fn places() -> Vec<(String, String)> {
-    let levels: [(&str, &str, &[&str]); 4] = [
-        ("/nodes/0", "nodes[0]", &NODE),
-        ("/events/1/node", "events[1].node", &NODE),
-        ("/events/1/node", "events[1].node", &CHANGE),
-        ("/settings", "settings", &SETTINGS_OF_LATER),
-    ];
+    let levels: [(&str, &str, &[&str]); 2] = [("/events/1/node", "events[1].node", &CHANGE)];
     let expand = |(pointer, path, fields): (&str, &str, &[&str])| -> Vec<(String, String)> {
         fields.iter().map(|field| (format!("{pointer}/{field}"), format!("{path}.{field}"))).collect()
     };

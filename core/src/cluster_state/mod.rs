@@ -27,8 +27,9 @@ use crate::id::{GroupId, NodeId, Ticket};
 use crate::machine::{Broken, Machine};
 use crate::messages::{Answer, ClusterMessage, NodeEvent, NodeNews, Outbox, Refusal, RunnerMessage};
 use crate::outcome::Outcome;
+use crate::resources::KindId;
 use crate::settings::Settings;
-use crate::spec::{Liveness, NodePatch, NodeSpec, PoolState};
+use crate::spec::{Liveness, NodePatch, NodeSpec, PoolState, both_reserved_and_named};
 use crate::time::Time;
 
 pub use ledger::LiveAttempt;
@@ -156,6 +157,10 @@ impl ClusterState {
         let Some(id) = self.node_id(&name) else {
             return out.refuse(ticket, Refusal::UnknownNode(name));
         };
+        if let Some(kind) = self.names_what_others_use(id, &patch) {
+            let kind = self.settings.kinds.name(kind).to_owned();
+            return out.refuse(ticket, Refusal::ReservedUnits { node: name, kind });
+        }
         let node = self.node_mut(id).expect("a named node is there");
         let (was_in_deficit, was_broken_down) = (node.deficit(), node.breakdown.clone());
         node.apply(now, patch);
@@ -173,6 +178,16 @@ impl ClusterState {
         }
         self.announce(id, out);
         out.reply(ticket, Answer::Done);
+    }
+
+    /// A kind of which others would use some although its units have names.
+    fn names_what_others_use(&self, id: NodeId, patch: &NodePatch) -> Option<KindId> {
+        let node = self.node(id)?;
+        let named = |kind| match patch.capacity {
+            Some(_) => patch.units.has(kind),
+            None => node.units.as_ref().is_some_and(|units| units.offered.has(kind)),
+        };
+        both_reserved_and_named(patch.reserved.as_ref().unwrap_or(&node.reserved), named)
     }
 
     fn remove_node(&mut self, ticket: Ticket, name: String, out: &mut Outbox) {

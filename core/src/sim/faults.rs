@@ -199,7 +199,8 @@ impl Troublemaker {
         let Some(name) = node_name(world, node) else { return };
         let rng = &mut self.rng;
         let mut patch = NodePatch::default();
-        match rng.u8(0..9) {
+        match rng.u8(0..11) {
+            9 | 10 => patch.reserved = Some(workload::reserved(rng)),
             7 | 8 => patch = units::replace(rng, world.cluster.node(node)),
             6 => patch.access = Some(doors::access(rng)),
             5 => patch.path = workload::path(rng, &name),
@@ -267,6 +268,7 @@ impl Troublemaker {
             capacity.set(workload::GPU, workload::GPUS_MAX);
             let mut patch = NodePatch {
                 capacity: Some(capacity),
+                reserved: Some(crate::resources::Resources::new()),
                 condition: Some(Condition::Automated),
                 availability: Some(Availability::Active),
                 ..NodePatch::default()

@@ -227,9 +227,11 @@ fn read_node(cursor: Cursor<'_>, settings: &mut Settings, names: &Names) -> Opti
         let capacity = fields.get("capacity");
         let capacity = capacity.and_then(|cursor| nodes::read_capacity(cursor, &mut settings.kinds));
         let (capacity, units) = capacity.map_or((None, Units::default()), |(all, units)| (Some(all), units));
+        let reserved = fields.get("reserved");
         let patch = NodePatch {
             capacity,
             units,
+            reserved: reserved.and_then(|cursor| nodes::read_reserved(cursor, &mut settings.kinds)),
             labels: fields.get("labels").and_then(nodes::read_labels),
             path: fields.get("path").and_then(nodes::read_path),
             access: fields.get("access").and_then(access::read),
@@ -239,7 +241,6 @@ fn read_node(cursor: Cursor<'_>, settings: &mut Settings, names: &Names) -> Opti
         };
         let liveness = fields.get("liveness").and_then(nodes::read_liveness);
         fields.later(&nodes::LATER_CHANGES);
-        fields.later(&nodes::LATER);
         for invalid in patch.problems(settings) {
             fields.log().note_invalid(fields.path(), invalid);
         }
