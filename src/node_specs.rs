@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plimsoll_core::settings::Settings;
 use plimsoll_core::spec::{self, Access, Availability, Condition, Invalid, NodePath, Problem};
 
-use crate::specs::{Amount, offered};
+use crate::specs::{Amount, offered, resources};
 
 /// A node to be added.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -17,6 +17,8 @@ pub struct NodeSpec {
     pub pool: Option<String>,
     /// What it offers, by resource kind.
     pub capacity: BTreeMap<String, Amount>,
+    /// So much of that is used by others, who are not asked.
+    pub reserved: BTreeMap<String, Amount>,
     /// What is known about it.
     pub labels: BTreeMap<String, String>,
     /// What its engine says about itself.
@@ -46,6 +48,8 @@ pub struct NodeSpec {
 pub struct NodePatch {
     /// The whole of what it offers from now on.
     pub capacity: Option<BTreeMap<String, Amount>>,
+    /// The whole of what others use of it from now on: work above it gives way at once.
+    pub reserved: Option<BTreeMap<String, Amount>>,
     /// All of its labels from now on.
     pub labels: Option<BTreeMap<String, String>>,
     /// The pool it belongs to from now on; refused while something runs there.
@@ -87,6 +91,13 @@ impl NodeSpec {
         self
     }
 
+    /// Adds to what others use of it.
+    #[must_use]
+    pub fn reserved(mut self, kind: impl Into<String>, amount: impl Into<Amount>) -> NodeSpec {
+        self.reserved.insert(kind.into(), amount.into());
+        self
+    }
+
     /// Names units of a kind, each of which is given to one task only, which is told the name.
     #[must_use]
     pub fn units<N: Into<String>>(
@@ -124,6 +135,7 @@ impl NodeSpec {
         let (capacity, units) = offered("capacity", &self.capacity, settings)?;
         let mut node = spec::NodeSpec::new(self.name.clone(), capacity);
         node.units = units;
+        node.reserved = resources("reserved", &self.reserved, settings)?;
         let facts = &mut node.facts;
         if let Some(pool) = &self.pool {
             facts.pool.clone_from(pool);
@@ -146,9 +158,11 @@ impl NodePatch {
         let capacity = self.capacity.as_ref().map(|amounts| offered("capacity", amounts, settings));
         let (capacity, units) =
             capacity.transpose()?.map_or_else(Default::default, |(all, units)| (Some(all), units));
+        let reserved = self.reserved.as_ref().map(|amounts| resources("reserved", amounts, settings));
         let patch = spec::NodePatch {
             capacity,
             units,
+            reserved: reserved.transpose()?,
             labels: self.labels.clone(),
             pool: self.pool.clone(),
             engine_labels: self.engine_labels.clone(),

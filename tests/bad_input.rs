@@ -1,8 +1,6 @@
 //! Bad input, as users produce it: whatever is wrong is answered with the field and the value, as a
 //! typed error of the library and with exit code 2 of the command. Nothing of it makes either panic.
 
-#[path = "kit/fields_of_later.rs"]
-mod fields_of_later;
 #[path = "kit/starter.rs"]
 mod starter;
 

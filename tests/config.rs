@@ -1,15 +1,10 @@
 //! Configurations: the presets, and everything that can be wrong with a file.
 
-#[path = "kit/fields_of_later.rs"]
-mod fields_of_later;
-
 use std::path::Path;
 
 use plimsoll::core::spec::NodeChoice;
 use plimsoll::{Config, InputError};
 use proptest::prelude::*;
-
-use fields_of_later::SETTINGS_OF_LATER;
 
 fn messages(error: InputError) -> Vec<String> {
     match error {
@@ -92,15 +87,6 @@ fn every_problem_is_reported_at_once() {
         "window_cap: expected seconds between 0 and 3600, found \"1979-05-27\"",
     ];
     assert_eq!(found, expected);
-}
-
-#[test]
-fn no_setting_of_later_is_passed_over() {
-    for name in SETTINGS_OF_LATER {
-        let found = messages(Config::from_json(&format!("{{\"{name}\": 0}}")).expect_err("not supported"));
-        assert_eq!(found, [format!("not supported yet: {name}, found 0")]);
-        Config::from_json(&format!("{{\"{name}\": null}}")).expect("null asks for nothing");
-    }
 }
 
 #[test]

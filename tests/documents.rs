@@ -30,6 +30,24 @@ fn the_dry_run_file_of_the_readme_can_be_carried_out() {
     }
 }
 
+/// Goal: the README's examples of groups decide what it shows. Method: when each job of them starts.
+#[test]
+fn the_examples_of_groups_decide_what_the_readme_shows() {
+    let starts = |name: &str| -> Vec<(f64, String)> {
+        let scenario =
+            scenario::from_text(&read(name), Format::Json).unwrap_or_else(|error| panic!("{error}"));
+        let report = plan::run(&scenario).expect("it can be carried out");
+        let assigned = report.decisions.iter().filter(|one| one.kind == DecisionKind::Assign);
+        let mut starts: Vec<(f64, String)> = assigned.map(|one| (one.at, one.job.clone())).collect();
+        starts.dedup();
+        starts
+    };
+    let one = |at: f64, job: &str| (at, job.to_owned());
+    assert_eq!(starts("examples/two_sets.json"), [one(0.0, "one"), one(50.0, "two")]);
+    let expected = [one(0.0, "small"), one(20.0, "short"), one(100.0, "gang"), one(160.0, "long")];
+    assert_eq!(starts("examples/backfill.json"), expected);
+}
+
 /// Goal: the README's first example shows what it promises. The numbers are those of the file.
 #[test]
 fn the_first_example_shows_assignments_and_both_kinds_of_wait() {

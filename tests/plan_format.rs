@@ -96,11 +96,11 @@ fn bad_nodes() {
             ],
         ),
         (
-            node(r#""os": 7, "plugins": [1], "reserved": {"cpu": 1}"#),
+            node(r#""os": 7, "plugins": [1], "reserved": {"cpu": []}"#),
             &[
                 "nodes[0].os: expected a text, found 7",
                 "nodes[0].plugins[0]: expected a text, found 1",
-                "nodes[0].reserved: not supported yet: reserved, found {\"cpu\": 1}",
+                "nodes[0].reserved.cpu: expected a number or a text, found []",
             ],
         ),
     ]);

@@ -45,6 +45,8 @@ pub enum Threat {
     Imbalance { open: bool },
     /// A queue below its fair share.
     FairShare,
+    /// What cannot start otherwise, or a group that has had less: its own group is above its minimum.
+    Minimum,
 }
 
 /// What keeps a running task from being stopped for others.
@@ -120,6 +122,7 @@ impl fmt::Display for Threat {
             Threat::Imbalance { open: true } => "a class below its percent",
             Threat::Imbalance { open: false } => "a class below its percent once the gate has opened",
             Threat::FairShare => "a queue below its fair share",
+            Threat::Minimum => "work that cannot start otherwise, or a group that has had less",
         })
     }
 }

@@ -34,6 +34,8 @@ pub enum Mutation {
     BreakInSilence,
     /// The Scheduler leaves running what runs on a drained node.
     KeepDrained,
+    /// ClusterState does not tell the Scheduler what others use of a node.
+    IgnoreOthers,
     /// ClusterState lets work onto a node that somebody has for himself.
     ShareReserved,
     /// ClusterState does not tell the Scheduler that a node was given back.
@@ -94,6 +96,10 @@ pub enum Mutation {
     StopTooMany,
     /// The Scheduler stops work that is firm.
     TakeFirm,
+    /// The Scheduler takes from groups of which the size rests.
+    WakeResting,
+    /// The Scheduler lets groups give to each other that are not far enough apart.
+    EvenOutAnyhow,
     /// The Scheduler stops faster than it may.
     IgnoreStopRate,
     /// The Scheduler gives the room that a stop freed to anybody.

@@ -164,6 +164,10 @@ pub enum StopCause {
     HigherWork(GroupId),
     /// Its queue was above its fair share, and this group's queue below.
     FairShare(GroupId),
+    /// Its group was above its minimum, and this group could not start otherwise.
+    Minimum(GroupId),
+    /// Its group had had more than this group of its queue.
+    Evenness(GroupId),
 }
 
 /// How an attempt ended, as everybody learns it.
@@ -190,7 +194,9 @@ impl StopCause {
             StopCause::Imbalance(group)
             | StopCause::Lifetime(group)
             | StopCause::HigherWork(group)
-            | StopCause::FairShare(group) => Some(group),
+            | StopCause::FairShare(group)
+            | StopCause::Minimum(group)
+            | StopCause::Evenness(group) => Some(group),
             _ => None,
         }
     }

@@ -117,6 +117,15 @@ impl Resources {
         &self.amounts
     }
 
+    /// What is left of this beside others, kind by kind; nothing where they have more.
+    pub fn beside(&self, others: &Resources) -> Resources {
+        let mut left = self.clone();
+        if !others.is_zero() {
+            self.iter().for_each(|(kind, amount)| left.set(kind, (amount - others.get(kind)).max(0)));
+        }
+        left
+    }
+
     pub fn is_zero(&self) -> bool {
         self.amounts.is_empty()
     }

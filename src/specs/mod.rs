@@ -6,7 +6,7 @@ mod job;
 mod role;
 
 pub use amount::Amount;
-pub(crate) use amount::offered;
+pub(crate) use amount::{offered, resources};
 pub use group::GroupSpec;
 pub use job::JobSpec;
 pub use role::RoleSpec;

@@ -27,8 +27,9 @@ use crate::id::{GroupId, NodeId, Ticket};
 use crate::machine::{Broken, Machine};
 use crate::messages::{Answer, ClusterMessage, NodeEvent, NodeNews, Outbox, Refusal, RunnerMessage};
 use crate::outcome::Outcome;
+use crate::resources::KindId;
 use crate::settings::Settings;
-use crate::spec::{Filters, Liveness, NodeFacts, NodePatch, NodeSpec, PoolState};
+use crate::spec::{Filters, Liveness, NodeFacts, NodePatch, NodeSpec, PoolState, both_reserved_and_named};
 use crate::time::Time;
 
 pub use ledger::LiveAttempt;
@@ -157,6 +158,10 @@ impl ClusterState {
         let Some(id) = self.node_id(&name) else {
             return out.refuse(ticket, Refusal::UnknownNode(name));
         };
+        if let Some(kind) = self.names_what_others_use(id, &patch) {
+            let kind = self.settings.kinds.name(kind).to_owned();
+            return out.refuse(ticket, Refusal::ReservedUnits { node: name, kind });
+        }
         let pool = patch.pool.as_ref().map(|pool| (pool.clone(), self.pool_state(pool)));
         let node = self.node_mut(id).expect("a named node is there");
         if let Some((pool, state)) = pool.filter(|(pool, _)| *pool != node.facts.pool) {
@@ -182,6 +187,16 @@ impl ClusterState {
         }
         self.announce(id, out);
         out.reply(ticket, Answer::Done);
+    }
+
+    /// A kind of which others would use some although its units have names.
+    fn names_what_others_use(&self, id: NodeId, patch: &NodePatch) -> Option<KindId> {
+        let node = self.node(id)?;
+        let named = |kind| match patch.capacity {
+            Some(_) => patch.units.has(kind),
+            None => node.units.as_ref().is_some_and(|units| units.offered.has(kind)),
+        };
+        both_reserved_and_named(patch.reserved.as_ref().unwrap_or(&node.reserved), named)
     }
 
     fn remove_node(&mut self, ticket: Ticket, name: String, out: &mut Outbox) {

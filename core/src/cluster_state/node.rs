@@ -23,6 +23,8 @@ use super::units::NodeUnits;
 pub struct Node {
     pub facts: Arc<NodeFacts>,
     pub capacity: Resources,
+    /// So much of that is used by others.
+    pub reserved: Resources,
     pub condition: Condition,
     pub availability: Availability,
     pub liveness: Liveness,
@@ -94,6 +96,7 @@ impl Node {
         Node {
             facts: Arc::new(spec.facts),
             capacity: spec.capacity,
+            reserved: spec.reserved,
             condition: spec.condition,
             availability: spec.availability,
             liveness: spec.liveness,
@@ -128,16 +131,24 @@ impl Node {
         self.reservation.is_some() && !mutation::active(Mutation::ShareReserved)
     }
 
-    /// Capacity minus what is held; negative where the node is in deficit.
+    /// What others leave of its capacity.
+    pub fn offered(&self) -> Resources {
+        self.capacity.beside(&self.reserved)
+    }
+
+    /// What others leave minus what is held; negative where the node is in deficit.
     pub fn free(&self) -> Resources {
-        let mut free = self.capacity.clone();
+        let mut free = self.offered();
         free -= &self.used;
         free
     }
 
-    /// Whether more is held than the node can hold since its capacity shrank.
+    /// Whether more is held than the node can hold since its capacity shrank, or others use more of it.
     pub fn deficit(&self) -> bool {
-        !self.used.fits_in(&self.capacity)
+        match self.reserved.is_zero() {
+            true => !self.used.fits_in(&self.capacity),
+            false => !self.used.fits_in(&self.offered()),
+        }
     }
 
     /// Whether a new task of this shape may come here, room apart.
@@ -147,7 +158,8 @@ impl Node {
 
     /// Whether every requested amount is free.
     pub fn has_room_for(&self, shape: &ShapeSpec) -> bool {
-        shape.request.iter().all(|(kind, amount)| amount <= self.capacity.get(kind) - self.used.get(kind))
+        let offered = |kind| (self.capacity.get(kind) - self.reserved.get(kind)).max(0);
+        shape.request.iter().all(|(kind, amount)| amount <= offered(kind) - self.used.get(kind))
     }
 
     /// Live attempts on the node.
@@ -156,10 +168,12 @@ impl Node {
     }
 
     pub(super) fn view(&self) -> NodeView {
+        let silent = mutation::active(Mutation::IgnoreOthers);
         NodeView {
             version: self.version,
             facts: Arc::clone(&self.facts),
             capacity: self.capacity.clone(),
+            reserved: if silent { Resources::new() } else { self.reserved.clone() },
             open: self.takes_work(),
             state: self.state(),
             breakdown: self.breakdown.clone(),
@@ -171,6 +185,9 @@ impl Node {
         if let Some(capacity) = patch.capacity {
             self.capacity = capacity;
             self.rename_units(patch.units);
+        }
+        if let Some(reserved) = patch.reserved {
+            self.reserved = reserved;
         }
         if let Some(condition) = patch.condition {
             self.condition = condition;

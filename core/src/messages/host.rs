@@ -197,6 +197,8 @@ pub enum Refusal {
     PoolInUse { node: String, pool: String, tasks: u32 },
     #[error("node `{node}` {why}")]
     NodeClosed { node: String, why: String },
+    #[error("the units of `{kind}` on node `{node}` have names: nobody says which of them others use")]
+    ReservedUnits { node: String, kind: String },
     #[error("nobody has reserved node `{0}`")]
     NotReserved(String),
     #[error("{limit} pools are cordoned or disabled already")]

@@ -233,10 +233,19 @@ pub struct NodeView {
     pub version: u64,
     pub facts: Arc<NodeFacts>,
     pub capacity: Resources,
+    /// So much of that is used by others.
+    pub reserved: Resources,
     /// Whether the node takes new work.
     pub open: bool,
     /// Why, if it does not.
     pub state: NodeState,
     /// Why it does not, if too much failed there.
     pub breakdown: Option<Arc<Breakdown>>,
+}
+
+impl NodeView {
+    /// What others leave of its capacity.
+    pub fn offered(&self) -> Resources {
+        self.capacity.beside(&self.reserved)
+    }
 }

@@ -21,7 +21,8 @@ pub(super) struct Laid {
 
 /// For each job that has running tasks, by its position in the scenario.
 pub(super) fn lay(scenario: &Scenario) -> Result<BTreeMap<usize, Laid>, PlanError> {
-    let mut free: Vec<Resources> = scenario.nodes.iter().map(|node| node.capacity.clone()).collect();
+    let mut free: Vec<Resources> =
+        scenario.nodes.iter().map(|node| node.capacity.beside(&node.reserved)).collect();
     let mut jobs: BTreeMap<usize, Laid> = BTreeMap::new();
     for (index, running) in scenario.running.iter().enumerate() {
         let laid = jobs.entry(running.job).or_default();

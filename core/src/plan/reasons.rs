@@ -29,7 +29,7 @@ pub(super) fn why_there(group: &GroupSpec, role: u16, placement: NodeChoice) -> 
 pub(super) fn why_stopped(outcome: Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::Preempted(StopCause::CapacityLoss) => {
-            Some("the node's capacity shrank below what ran there")
+            Some("the node's capacity shrank, or others use it: too little was left for what ran there")
         }
         Outcome::Preempted(StopCause::Resized) => Some("its group was made smaller"),
         Outcome::Preempted(StopCause::Drain) => Some("its node is drained or out of use"),
@@ -39,6 +39,10 @@ pub(super) fn why_stopped(outcome: Outcome) -> Option<&'static str> {
         Outcome::Preempted(StopCause::FairShare(_)) => {
             Some("its queue was above its fair share, and below was that of job")
         }
+        Outcome::Preempted(StopCause::Minimum(_)) => {
+            Some("its group was above its minimum, and could not start otherwise: job")
+        }
+        Outcome::Preempted(StopCause::Evenness(_)) => Some("its group has had more than that of job"),
         Outcome::Preempted(StopCause::Lifetime(_)) => Some("it is older than its lifetime, and held up job"),
         Outcome::Preempted(StopCause::HigherWork(_)) => Some("it held up work of a higher band, job"),
         Outcome::Preempted(StopCause::GroupBroken) => Some("a member of its atomic group was lost"),

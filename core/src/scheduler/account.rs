@@ -63,6 +63,14 @@ impl RunClock {
         self.run_time.value()
     }
 
+    /// What counts now, and what so much for so long adds to it.
+    pub(super) fn ahead(mut self, now: Time, running: u128, cost: u128, span: Span) -> (u128, u128) {
+        self.charge(now, running);
+        let value = self.run_time.value().parts();
+        let after = self.run_time.after_step(u64::try_from(cost).unwrap_or(u64::MAX), span).parts();
+        (value, after.saturating_sub(value))
+    }
+
     /// Charges go by another weight from now on.
     pub(super) fn set_weight(&mut self, now: Time, running: u128, weight: Weight) {
         self.charge(now, running);

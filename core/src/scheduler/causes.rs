@@ -1,5 +1,6 @@
 //! For whom running work is taken away, from whom, and what gets better by it.
 //!
+//! - *Minimum*: what cannot start otherwise takes what elastic groups have above their minima.
 //! - *Higher work*: a strict band that cannot start otherwise takes from lower bands.
 //! - *Imbalance*: while the gate is open, a class below its percent takes from classes above theirs.
 //! - *Fair share* and *lifetime*: a queue below its fair share takes work older than its lifetime from
@@ -40,6 +41,13 @@ struct Imbalance {
 impl Scheduler {
     pub(super) fn help_by_cause(&mut self, wishes: &[Wish], pass: &mut Pass, out: &mut Outbox) {
         let rebalance = self.settings.rebalance;
+        if rebalance.elastic {
+            let mut cause = self.minimum_cause(pass);
+            for wish in wishes {
+                cause.level = wish.level;
+                while self.help(wish, &cause, pass, out) == Help::Given {}
+            }
+        }
         if rebalance.higher || rebalance.lifetime {
             let cause = HigherWork { old_only: !rebalance.higher, floors: self.floors() };
             let lowest = self.settings.shares.levels() as u16 - 1;
@@ -125,6 +133,11 @@ impl Scheduler {
         let rebalance = self.settings.rebalance;
         let mut causes: Vec<Box<dyn Cause>> = Vec::new();
         let lowest = self.settings.shares.levels() as u16 - 1;
+        if rebalance.elastic {
+            let mut cause = self.minimum_cause(pass);
+            cause.level = wish.level;
+            causes.push(Box::new(cause));
+        }
         if (rebalance.higher || rebalance.lifetime) && wish.level < lowest {
             let cause = HigherWork { old_only: !rebalance.higher, floors: self.floors() };
             causes.push(Box::new(cause));
@@ -164,7 +177,7 @@ impl Scheduler {
     }
 
     /// How many tasks wait in this band and above it, beside those who are seen to.
-    fn waiting_above(&self, level: u16, pass: &Pass) -> u128 {
+    pub(super) fn waiting_above(&self, level: u16, pass: &Pass) -> u128 {
         let leaves = self.shares.leaves.iter().filter(|leaf| leaf.level <= level);
         let waiting: u64 = leaves.map(|leaf| leaf.waiting).sum();
         let of_level = |group: GroupId| self.shares.leaf(self.leaf_of(group.job())).level <= level;
@@ -191,6 +204,11 @@ impl Cause for HigherWork {
 
     fn measure(&self, scheduler: &Scheduler, wish: &Wish, pass: &Pass) -> Measure {
         (0, scheduler.waiting_above(wish.level, pass), 0)
+    }
+
+    /// A strict band need not wait until others have rested.
+    fn wakes(&self, _: &Scheduler, _: Slot) -> bool {
+        true
     }
 
     fn name(&self, group: GroupId) -> StopCause {

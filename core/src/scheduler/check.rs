@@ -40,7 +40,7 @@ impl Scheduler {
     fn check_nodes(&self) -> Result<(), Broken> {
         let mut chained = 0;
         for (id, node) in self.nodes.iter() {
-            let (mut free, mut company) = (node.view.capacity.clone(), Company::default());
+            let (mut free, mut company) = (node.view.offered(), Company::default());
             for live in self.live.on_node(node.attempts) {
                 promise!(1, live.node == Some(id), "{} is chained to a wrong node", live.attempt);
                 free -= self.request_of(live.attempt.task);

@@ -52,7 +52,7 @@ impl Scheduler {
         let does = |spec: &Arc<ShapeSpec>, node: NodeId| {
             let entry = self.nodes.get(node).expect("just seen");
             !entry.keeps_out(spec)
-                && spec.request.fits_in(&entry.view.capacity)
+                && spec.request.fits_in(&entry.view.offered())
                 && spec.rules.allow(&entry.view.facts)
                 && !self.claims.barred.contains(entry.view.facts.pool.as_str())
         };

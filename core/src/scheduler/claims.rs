@@ -237,7 +237,7 @@ impl Scheduler {
             let allowed =
                 |shape: &Arc<ShapeSpec>| !entry.keeps_out(shape) && shape.rules.allow(&entry.view.facts);
             let is_there = claim.pool.as_ref().is_none_or(|pool| **pool == *entry.view.facts.pool);
-            is_there && held.shapes.iter().all(allowed) && held.need().fits_in(&entry.view.capacity)
+            is_there && held.shapes.iter().all(allowed) && held.need().fits_in(&entry.view.offered())
         };
         if !claim.nodes.iter().all(suits) {
             return Some(ClaimEvent::NodeChanged);
@@ -255,7 +255,7 @@ impl Scheduler {
     /// away for somebody else, who has it now, or the node has become smaller.
     fn is_taken(&self, (node, held): (&NodeId, &Held)) -> bool {
         let Some(entry) = self.nodes.get(*node) else { return true };
-        let mut free = entry.view.capacity.clone();
+        let mut free = entry.view.offered();
         let others = self.live.on_node(entry.attempts).map(|live| live.attempt);
         for attempt in others.filter(|attempt| !held.awaited.contains(attempt)) {
             free -= self.request_of(attempt.task);

@@ -16,6 +16,7 @@ use crate::resources::Resources;
 use crate::spec::ShapeSpec;
 use crate::time::Time;
 
+use super::elastic::Phase;
 use super::groups::RoleView;
 use super::plan::{Bind, Turn, bind};
 use super::preempt::Pass;
@@ -246,7 +247,11 @@ impl Scheduler {
         for (role, _) in &earmark.places {
             *promised.entry((earmark.group, *role)).or_default() += 1;
         }
-        let waits = |role: u16| group.roles[usize::from(role)].waiting();
+        let waits = |role: u16| match (&group.elastic, group.phase()) {
+            (None, _) => group.roles[usize::from(role)].waiting(),
+            (Some(_), Some(Phase::Running)) => group.roles[usize::from(role)].surplus(),
+            (Some(_), _) => 0,
+        };
         match earmark.atomic {
             true => {
                 // Guests need no place of their own.
@@ -304,7 +309,9 @@ impl Scheduler {
         };
         let leaf = self.shapes.get(shape).leaf;
         let tasks = if atomic { view.needed() } else { 1 };
-        let limited = self.shapes.is_limited(shape) || self.limit_on(leaf, shape, turn.now).is_some();
+        // What grows by what another gave takes nothing that is to stay free.
+        let stands_aside = self.shapes.is_limited(shape) && !self.elastic.aside.contains(&shape);
+        let limited = stands_aside || self.limit_on(leaf, shape, turn.now).is_some();
         if limited || !self.has_credit(tasks) {
             return false;
         }
@@ -351,10 +358,18 @@ impl Scheduler {
         let view = groups::find_mut(&mut self.jobs, group).expect("the caller has seen the group");
         turn.begin_part(&view.roles[usize::from(role)], false, false);
         let shape = view.roles[usize::from(role)].shape;
-        let (index, number) = view.roles[usize::from(role)].take_queued();
+        // While the size of its group rests nothing of it is queued.
+        let is_queued = view.roles[usize::from(role)].queued > 0;
+        let (index, number) = match is_queued {
+            true => view.roles[usize::from(role)].take_queued(),
+            false => view.roles[usize::from(role)].take(),
+        };
         bind(&mut self.live, &mut self.nodes, view, Bind { entry, index, number, node }, turn);
-        self.take_waiting(shape, 1);
+        if is_queued {
+            self.take_waiting(shape, 1);
+        }
         self.count_started(turn.now, entry, 1);
+        self.has_grown(turn.now, group);
     }
 
     /// What is earmarked on a node: shapes of tasks that have ended there, and amounts.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::GroupId;
+use crate::id::{GroupId, JobId};
 use crate::messages::{Outbox, RoleArrival};
 use crate::spec::Start;
 use crate::time::{Span, Time};
@@ -69,6 +69,8 @@ pub(super) struct Elastic {
     pub(super) resized: Vec<GroupId>,
     /// Shapes that would grow into what is to stay free.
     pub(super) aside: BTreeSet<ShapeId>,
+    /// When groups are compared again that have had more and less.
+    pub(super) even_at: Option<Time>,
 }
 
 impl ElasticGroup {
@@ -283,6 +285,9 @@ impl Scheduler {
         if wanted == 0 && queued == 0 {
             return;
         }
+        if wanted > queued {
+            self.compare_later(now);
+        }
         let order = if wanted > 0 { self.order_of(now, entry) } else { before };
         let group = groups::find_mut(&mut self.jobs, entry.group).expect("just seen");
         let role = &mut group.roles[usize::from(entry.role)];
@@ -322,16 +327,44 @@ impl Scheduler {
             let Some(group) = groups::find_mut(&mut self.jobs, id) else { continue };
             let Some(elastic) = &mut group.elastic else { continue };
             let freeze = elastic.freeze.unwrap_or(default);
-            if elastic.phase != Phase::Running || freeze.is_zero() {
-                continue;
+            if elastic.phase == Phase::Running && !freeze.is_zero() {
+                self.rest(now, id, freeze);
             }
-            let thaws = now + freeze;
-            if let Some(before) = elastic.thaws.replace(thaws) {
-                self.elastic.thaws.remove(&(before, id));
-            }
-            self.elastic.thaws.insert((thaws, id));
-            self.resettle(now, id);
         }
+    }
+
+    /// The size of a group rests for so long.
+    pub(super) fn rest(&mut self, now: Time, id: GroupId, span: Span) {
+        let group = groups::find_mut(&mut self.jobs, id).expect("the caller has seen the group");
+        let Some(elastic) = &mut group.elastic else { return };
+        let thaws = elastic.thaws.map_or(now + span, |before| before.max(now + span));
+        if let Some(before) = elastic.thaws.replace(thaws) {
+            self.elastic.thaws.remove(&(before, id));
+        }
+        self.elastic.thaws.insert((thaws, id));
+        self.resettle(now, id);
+    }
+
+    /// Whether an elastic group has its minima and is not about to end.
+    pub(super) fn goes_on(&self, id: GroupId) -> bool {
+        let group = self.group(id).filter(|group| group.phase() == Some(Phase::Running));
+        group.is_some_and(|group| {
+            let mut roles = group.roles.iter();
+            roles.all(|role| role.elastic.as_ref().is_none_or(|elastic| role.steady() >= elastic.min))
+        })
+    }
+
+    /// How long the size of a group rests after it was changed.
+    pub(super) fn freeze_of(&self, id: GroupId) -> Span {
+        let own = self.group(id).and_then(|group| group.elastic.as_ref()?.freeze);
+        own.unwrap_or(self.settings.elastic.freeze)
+    }
+
+    /// How many members a role has above its minimum that go on.
+    pub(super) fn above_minimum(&self, id: GroupId, role: u16) -> u32 {
+        let Some(group) = self.group(id) else { return 0 };
+        let role = &group.roles[usize::from(role)];
+        role.elastic.as_ref().map_or(0, |elastic| role.steady().saturating_sub(elastic.min))
     }
 
     /// Groups that have rested long enough may grow again.
@@ -348,6 +381,16 @@ impl Scheduler {
 
     pub(super) fn next_thaw(&self) -> Option<Time> {
         self.elastic.thaws.first().map(|(at, _)| *at)
+    }
+
+    /// Groups of which the size rests, and until when.
+    pub fn resting(&self) -> BTreeMap<GroupId, Time> {
+        self.elastic.thaws.iter().map(|(at, id)| (*id, *at)).collect()
+    }
+
+    /// At which level of strict bands a job is.
+    pub fn level_of_job(&self, job: JobId) -> Option<u16> {
+        self.jobs.get(job.0).map(|job| self.shares.leaf(job.leaf).level)
     }
 
     /// Whether the size of a group rests.

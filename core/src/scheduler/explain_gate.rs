@@ -49,6 +49,9 @@ impl Scheduler {
                 _ => threats.push(Threat::HigherWork),
             }
         }
+        if rebalance.elastic && self.is_above_minimum(live) {
+            threats.push(Threat::Minimum);
+        }
         if rebalance.threshold > 0 && self.settings.shares.classes.is_some() {
             let class = usize::from(leaf.class);
             match self.running_units(class) > self.class_targets()[class] {
@@ -68,6 +71,15 @@ impl Scheduler {
         if by_queue {
             protections.extend(lives_on);
         }
+    }
+
+    /// Whether its elastic group would go on without it: it is one of the newest above the minimum.
+    fn is_above_minimum(&self, live: &LiveView) -> bool {
+        let task = live.attempt.task;
+        let Some(group) = self.group(task.group).filter(|_| self.goes_on(task.group)) else { return false };
+        let of_role = self.live.of_group(group.live).filter(|one| one.attempt.task.role == task.role);
+        let newer = of_role.filter(|one| !one.stopping && (one.since, one.attempt.task) > (live.since, task));
+        (newer.count() as u32) < self.above_minimum(task.group, task.role)
     }
 
     /// Whether the gate could open for a group that waits and has no room, and who would go.

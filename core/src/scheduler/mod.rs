@@ -46,6 +46,7 @@ mod hops;
 mod job_standing;
 mod keys;
 mod leaf;
+mod levelling;
 mod limits;
 mod listing;
 mod live;
@@ -302,6 +303,7 @@ impl Scheduler {
         let chosen_otherwise = settings.placement != self.settings.placement;
         Settings::replace(&mut self.settings, settings);
         self.live.order_by_start(self.settings.rebalance.any());
+        self.elastic.even_at = None;
         self.nodes.faults.change_settings(self.settings.faulty, now);
         if chosen_otherwise {
             self.nodes.scopes.prefer(self.settings.placement);
@@ -459,7 +461,8 @@ impl Machine for Scheduler {
     }
 
     fn next_deadline(&self) -> Option<Time> {
-        [self.deadline_but_claims(), self.next_claim()].into_iter().flatten().min()
+        let even_at = self.elastic.even_at.filter(|_| !self.is_starved());
+        [self.deadline_but_claims(), self.next_claim(), even_at].into_iter().flatten().min()
     }
 
     fn equip(&mut self, filters: &Filters) {

@@ -176,14 +176,14 @@ impl Nodes {
         };
         match &mut self.entries[id.index()] {
             Some(entry) => {
-                entry.free -= &entry.view.capacity;
-                entry.free += &view.capacity;
+                entry.free -= &entry.view.offered();
+                entry.free += &view.offered();
                 self.pools.leave(id, entry);
                 entry.view = view;
                 self.pools.enter(id, entry);
             }
             vacant => {
-                let free = view.capacity.clone();
+                let free = view.offered();
                 let (company, attempts) = (Company::default(), Chain::default());
                 let entry = NodeEntry { view, free, company, attempts, snapshot: None, lifted: false };
                 self.pools.enter(id, &entry);
@@ -435,7 +435,7 @@ impl Nodes {
     fn enter(&mut self, id: NodeId) {
         let Some(entry) = self.entries[id.index()].as_ref() else { return };
         if entry.view.open {
-            add(&mut self.capacity, &entry.view.capacity, 1);
+            add(&mut self.capacity, &entry.view.offered(), 1);
         }
         if entry.takes_work() {
             add(&mut self.open_free, &entry.free, 1);
@@ -446,7 +446,7 @@ impl Nodes {
     fn leave(&mut self, id: NodeId) {
         let Some(entry) = self.entries[id.index()].as_ref() else { return };
         if entry.view.open {
-            add(&mut self.capacity, &entry.view.capacity, -1);
+            add(&mut self.capacity, &entry.view.offered(), -1);
         }
         if entry.takes_work() {
             add(&mut self.open_free, &entry.free, -1);

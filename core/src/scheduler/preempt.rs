@@ -5,7 +5,7 @@
 //! will be when everything has ended that was told to, and puts the view back as it was before it ends. The
 //! work of a pass is bounded: so many beneficiaries, so many candidates, so many victims for each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::id::{GroupId, NodeId, Slot, TaskId};
@@ -26,7 +26,7 @@ use super::stop_records::StopRecord;
 use super::victims::{Candidates, LaneValue};
 
 /// So many who wait are helped in one turn; the others come in the next.
-const BENEFICIARIES_MAX: usize = 256;
+pub(super) const BENEFICIARIES_MAX: usize = 256;
 
 /// Something that waits with a closed window, that no limit keeps, and that has no room.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +85,18 @@ pub(super) trait Cause {
     /// What every stop lowers, as the books stand.
     fn measure(&self, scheduler: &Scheduler, wish: &Wish, pass: &Pass) -> Measure;
     fn name(&self, group: GroupId) -> StopCause;
+    /// Who may go for this cause, where these are not all who may go at all.
+    fn candidates(&self) -> Option<&Candidates> {
+        None
+    }
+    /// Whether the attempt may go although the size of its group rests.
+    fn wakes(&self, _: &Scheduler, _: Slot) -> bool {
+        false
+    }
+    /// Whether atomic groups may go whole.
+    fn takes_whole(&self) -> bool {
+        true
+    }
 }
 
 impl Scheduler {
@@ -93,18 +105,25 @@ impl Scheduler {
         if !self.settings.rebalance.any() {
             return;
         }
-        let due = self.unsettled || self.retry_at.is_some_and(|at| at <= now);
-        if !due || self.has_more_to_plan() || self.is_starved() {
+        let is_due = |at: Option<Time>| at.is_some_and(|at| at <= now);
+        let due = self.unsettled || is_due(self.retry_at);
+        if !(due || is_due(self.elastic.even_at)) || self.has_more_to_plan() || self.is_starved() {
             return;
+        }
+        self.elastic.even_at = None;
+        if !due {
+            return self.even_out_alone(now, out);
         }
         (self.unsettled, self.retry_at) = (false, None);
         let wishes = self.wishes(now);
-        if wishes.is_empty() {
+        if wishes.is_empty() && !self.any_may_grow() {
             return;
         }
         let mut pass = self.begin_pass(now);
         self.help_by_cause(&wishes, &mut pass, out);
+        self.even_out(&mut pass, out);
         self.end_pass(&mut pass);
+        self.freeze_resized(now);
         let later = pass.candidates.next.into_iter().chain(pass.again).min();
         self.retry_at = later.filter(|at| *at > now);
         self.unsettled |= pass.helped >= BENEFICIARIES_MAX;
@@ -270,16 +289,27 @@ impl Scheduler {
             StopRecord { cause: name, atomic, places: places.clone(), units, before, after, evidence };
         self.stop_records.push(record);
         self.earmark(beneficiary, name, places, &slots, pass);
-        for slot in slots {
-            self.count_stop(slot);
-            self.stop(slot, name, out);
-        }
+        self.send_away(&slots, name, out);
         pass.stopped += 1;
         Help::Given
     }
 
+    /// Stops these for somebody else's sake. Elastic groups that go on without them rest from now on.
+    pub(super) fn send_away(&mut self, slots: &[Slot], cause: StopCause, out: &mut Outbox) {
+        for slot in slots {
+            self.count_stop(*slot);
+            self.stop(*slot, cause, out);
+        }
+        let groups: BTreeSet<GroupId> = slots.iter().map(|slot| self.task_in(*slot).group).collect();
+        for id in groups {
+            if self.goes_on(id) {
+                self.note_resized(self.now, id);
+            }
+        }
+    }
+
     /// Whether so many may be stopped now; if time alone keeps them, the pass comes again.
-    fn may_stop(&mut self, tasks: u64, pass: &mut Pass) -> bool {
+    pub(super) fn may_stop(&mut self, tasks: u64, pass: &mut Pass) -> bool {
         let Some(rate) = self.settings.rebalance.rate else { return true };
         let bucket = self.stop_bucket.get_or_insert_with(|| Bucket::new(rate, pass.now));
         if bucket.rate() != rate {

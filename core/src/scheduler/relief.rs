@@ -76,7 +76,16 @@ impl Scheduler {
         let mut places: Vec<_> = newest.iter().map(place).collect();
         // Equals stay as they are, the newest first.
         places.sort_by_key(|(tier, share, _)| (*tier, *share));
-        places.into_iter().map(|(_, _, slot)| slot).collect()
+        let mut order = Vec::with_capacity(places.len());
+        for alike in places.chunk_by(|one, next| (one.0, one.1) == (next.0, next.1)) {
+            let slots: Vec<Slot> = alike.iter().map(|(_, _, slot)| *slot).collect();
+            // Of those above their minima, those first that have had most.
+            order.extend(match alike[0].0 {
+                Tier::Surplus => self.who_has_had_most(&slots, self.now),
+                Tier::Ordinary => slots,
+            });
+        }
+        order
     }
 
     /// Those on the node that end with this attempt, and whether that is all there is of a group: it is if the

@@ -85,9 +85,10 @@ impl Scheduler {
         cause: &dyn Cause,
         pass: &mut Pass,
     ) -> Option<(Vec<Unit>, Places)> {
-        let lanes = pass.candidates.lanes.keys();
+        let candidates = cause.candidates().unwrap_or(&pass.candidates);
+        let lanes = candidates.lanes.keys();
         let lanes = lanes.filter_map(|lane| cause.value(self, wish, lane.1).map(|value| (*lane, value)));
-        let mut walk = Walk::new(&pass.candidates, lanes.collect());
+        let mut walk = Walk::new(candidates, lanes.collect());
         let mut again = pass.again;
         let found = match beneficiary.atomic {
             true => self.search_for_gang(beneficiary, cause, (&mut walk, pass.now), &mut again),
@@ -196,7 +197,9 @@ impl Scheduler {
                 live.map(|live| live.since)
             };
             let slot = walk.next(started)?;
-            if let Some(until) = cause.spares_until(self, slot).filter(|until| *until > now) {
+            let rests = self.rests_until(slot).filter(|_| !cause.wakes(self, slot));
+            let rests = rests.filter(|_| !mutation::active(Mutation::WakeResting));
+            if let Some(until) = cause.spares_until(self, slot).max(rests).filter(|until| *until > now) {
                 let until = Some(until).filter(|until| *until != Time::NEVER);
                 *again = again.iter().copied().chain(until).min();
                 continue;
@@ -206,6 +209,9 @@ impl Scheduler {
             let Some((added, whole)) = self.unit_of(slot, now, &taken.gone).filter(|_| !own) else {
                 continue;
             };
+            if whole && !cause.takes_whole() {
+                continue;
+            }
             let leaf = self.leaf_of(group.job());
             for slot in &added {
                 walk.take_off(leaf, cause.step(self, leaf, *slot));

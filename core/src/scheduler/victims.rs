@@ -117,7 +117,7 @@ impl<'a> Walk<'a> {
 }
 
 /// How many members above the minimum of their role have not been come across yet.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Tiers(BTreeMap<(GroupId, u16), u32>);
 
 impl Tiers {
@@ -150,7 +150,7 @@ impl Scheduler {
             if live.stopping || live.node.is_none() {
                 continue;
             }
-            match self.protected_until(live) {
+            match self.guarded_until(live) {
                 Some(Time::NEVER) => {}
                 Some(until) if until > now => {
                     candidates.next = Some(candidates.next.map_or(until, |next| next.min(until)));
@@ -175,13 +175,22 @@ impl Scheduler {
     /// long enough, the size of its group rests, or it was stopped too often before. `None` if nothing
     /// protects it.
     pub(super) fn protected_until(&self, live: &LiveView) -> Option<Time> {
+        self.guarded_until(live).max(self.rests_until(live.attempt.slot))
+    }
+
+    /// Until when the size of its group rests.
+    pub(super) fn rests_until(&self, slot: Slot) -> Option<Time> {
+        self.group(self.task_in(slot).group)?.elastic.as_ref()?.thaws
+    }
+
+    /// The same for everything else that protects it.
+    fn guarded_until(&self, live: &LiveView) -> Option<Time> {
         let RebalanceSettings { minimum_run, stops_per_task, .. } = self.settings.rebalance;
         let stops = u64::from(self.stops_of(live.attempt.task));
         if stops >= stops_per_task || self.is_firm(live.attempt.task) {
             return Some(Time::NEVER);
         }
-        let rests = self.group(live.attempt.task.group).and_then(|group| group.elastic.as_ref()?.thaws);
-        (!minimum_run.is_zero()).then(|| live.since + minimum_run).max(rests)
+        (!minimum_run.is_zero()).then(|| live.since + minimum_run)
     }
 
     /// How often a task was stopped for others.
@@ -215,7 +224,8 @@ impl Scheduler {
             return Some((vec![slot], false));
         }
         let may_go = |live: &LiveView| {
-            let protected = self.protected_until(live).is_some_and(|until| until > now);
+            // Whether the size of the group rests was asked of the first of them.
+            let protected = self.guarded_until(live).is_some_and(|until| until > now);
             !live.stopping && live.node.is_some() && !protected
         };
         let others = members().map(|live| live.attempt.slot).filter(|slot| !gone.contains(slot));

@@ -62,6 +62,7 @@ pub const AGEING: Bounds<Span> = Bounds::new(Span::ZERO, Span::ZERO, LONG);
 /// At its maximum nobody ever claims anything.
 pub const CLAIM_AFTER: Bounds<Span> = Bounds::new(Span::from_whole_seconds(60), Span::ZERO, LONG);
 
+pub const RESIZE_INTERVAL: Bounds<Span> = Bounds::new(Span::ZERO, Span::ZERO, LONG);
 pub const FREEZE: Bounds<Span> = Bounds::new(Span::from_whole_seconds(60), Span::ZERO, LONG);
 
 pub const FAULTY_FAILURES: Bounds<u64> = Bounds::new(5, 0, 100);
@@ -130,6 +131,11 @@ pub const DESCRIPTIONS: &[(&str, &str)] = &[
         "seconds after which what does not fit may have nodes kept for it as they become free; \
          1000000000 for never",
     ),
+    (
+        "resize_interval",
+        "seconds after which elastic groups that had more and less are compared once more, beside whenever \
+         something happens; 0 for never",
+    ),
     ("freeze", "seconds for which the size of an elastic group rests after it was changed"),
     (
         "headroom",
@@ -147,6 +153,11 @@ pub const DESCRIPTIONS: &[(&str, &str)] = &[
     ("rebalance.minimum_run", "seconds a task keeps its node before it may be stopped for others"),
     ("rebalance.earmark", "seconds that what a stop frees is kept for whom it was done"),
     ("rebalance.lifetime", "work older than its lifetime gives way to queues below their fair share"),
+    (
+        "rebalance.elastic",
+        "what elastic groups have above their minima gives way to what cannot start otherwise, and, where \
+         `job_key` is run_time, to groups of their queue that have had less",
+    ),
     ("rebalance.higher", "work of lower bands gives way to strict bands that cannot start otherwise"),
     ("rebalance.stops_per_task", "how often one task is stopped for others at most"),
     ("rebalance.stops_per_second", "tasks stopped for others a second; 0 for no limit"),

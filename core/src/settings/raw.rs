@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::document::{Cursor, Fault, FaultKind, FaultLog, Faults, Fields, Later, Path, Value};
+use crate::document::{Cursor, Fault, FaultKind, FaultLog, Faults, Fields, Path, Value};
 use crate::resources::{KINDS_BUILT_IN, KINDS_MAX, Kinds};
 use crate::spec::{NodeChoice, OnUnsatisfiable, PoolDefault};
 use crate::time::Span;
@@ -58,9 +58,6 @@ pub struct RawSettings {
     pub elastic: RawElastic,
 }
 
-/// Settings of the format on which nothing acts yet. None of them may be passed over in silence.
-const LATER: [Later; 1] = [Later::Absent("resize_interval")];
-
 /// So many CPUs at most can be demanded for each GPU.
 const RATIO_MAX: f64 = 1_000.0;
 
@@ -81,7 +78,7 @@ impl RawSettings {
     }
 
     fn read_fields(fields: &Fields<'_>) -> RawSettings {
-        let settings = RawSettings {
+        RawSettings {
             window: read_seconds(fields, "window", bounds::WINDOW),
             window_cap: read_seconds(fields, "window_cap", bounds::WINDOW_CAP),
             window_adaptive: fields.get("window_adaptive").and_then(|cursor| cursor.flag()),
@@ -104,9 +101,7 @@ impl RawSettings {
             claim_after: read_seconds(fields, "claim_after", bounds::CLAIM_AFTER),
             shares: RawShares::read(fields),
             elastic: RawElastic::read(fields),
-        };
-        fields.later(&LATER);
-        settings
+        }
     }
 
     /// Lays `over` on top: what it gives replaces what is here.

@@ -28,6 +28,9 @@ pub struct RebalanceSettings {
     pub lifetime: bool,
     /// Whether work of lower bands gives way to strict bands that cannot start otherwise.
     pub higher: bool,
+    /// Whether elastic groups give way above their minima: to what cannot start otherwise, and to groups that
+    /// have had less.
+    pub elastic: bool,
     /// What of its fair share a queue keeps, in millionths; without it queues take nothing from each other.
     pub protected_fraction: Option<u64>,
     /// One task is stopped for others so many times at most.
@@ -39,7 +42,8 @@ pub struct RebalanceSettings {
 impl RebalanceSettings {
     /// Whether anything may ever be taken away for somebody else's sake.
     pub fn any(&self) -> bool {
-        self.threshold > 0 || self.lifetime || self.higher || self.protected_fraction.is_some()
+        let by_share = self.threshold > 0 || self.lifetime || self.protected_fraction.is_some();
+        by_share || self.higher || self.elastic
     }
 }
 
@@ -64,6 +68,8 @@ pub struct RawRebalance {
     pub earmark: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lifetime: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elastic: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub higher: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,6 +97,7 @@ impl RawRebalance {
             earmark: read_seconds(fields, "earmark", bounds::REBALANCE_EARMARK),
             lifetime: flag("lifetime"),
             higher: flag("higher"),
+            elastic: flag("elastic"),
             stops_per_task: read_whole(fields, "stops_per_task", bounds::REBALANCE_STOPS_PER_TASK),
             stops_per_second: per_second.and_then(|cursor| cursor.number(0.0..=STOPS_PER_SECOND_MAX)),
             stops_saved_up: read_whole(fields, "stops_saved_up", bounds::REBALANCE_STOPS_SAVED_UP),
@@ -105,6 +112,7 @@ impl RawRebalance {
         override_with(&mut self.earmark, &over.earmark);
         override_with(&mut self.lifetime, &over.lifetime);
         override_with(&mut self.higher, &over.higher);
+        override_with(&mut self.elastic, &over.elastic);
         override_with(&mut self.stops_per_task, &over.stops_per_task);
         override_with(&mut self.stops_per_second, &over.stops_per_second);
         override_with(&mut self.stops_saved_up, &over.stops_saved_up);
@@ -129,6 +137,7 @@ impl RawRebalance {
             earmark: seconds("rebalance.earmark", self.earmark, bounds::REBALANCE_EARMARK),
             lifetime: self.lifetime.unwrap_or(false),
             higher: self.higher.unwrap_or(false),
+            elastic: self.elastic.unwrap_or(false),
             protected_fraction: protected_fraction.map(|fraction| (fraction * MILLION).round() as u64),
             stops_per_task: whole("rebalance.stops_per_task", self.stops_per_task, per_task),
             rate: (per_second > 0.0)
@@ -160,6 +169,7 @@ impl From<&RebalanceSettings> for RawRebalance {
             earmark: Some(settings.earmark.as_seconds()),
             lifetime: Some(settings.lifetime),
             higher: Some(settings.higher),
+            elastic: Some(settings.elastic),
             stops_per_task: Some(settings.stops_per_task),
             stops_per_second: Some(rate.unwrap_or(0.0)),
             stops_saved_up: Some(

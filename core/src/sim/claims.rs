@@ -41,7 +41,7 @@ impl World {
             promise!(9, waits, "{group} holds a claim and does not wait");
             for (id, awaited, need) in self.scheduler.awaited(group) {
                 let node = self.cluster.node(id).ok_or_else(|| Broken::new(9, "a claim on no node"))?;
-                let mut free = node.capacity.clone();
+                let mut free = node.offered();
                 let on_node = self.cluster.live().filter(|live| live.node == id);
                 for live in on_node.filter(|live| !awaited.contains(&live.attempt)) {
                     free -= &self.request(live.attempt);

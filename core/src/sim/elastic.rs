@@ -15,6 +15,7 @@ use super::world::World;
 pub(super) fn settings(rng: &mut Rng) -> ElasticSettings {
     ElasticSettings {
         freeze: Span::from_millis(rng.choice([0, 0, 20, 500, 5_000]).expect("not empty")),
+        resize_interval: Span::from_millis(rng.choice([0, 0, 2_000, 60_000]).expect("not empty")),
         headroom: rng.choice([0, 0, 30_000, 200_000]).expect("not empty"),
     }
 }

@@ -199,9 +199,10 @@ impl Troublemaker {
         let Some(name) = node_name(world, node) else { return };
         let rng = &mut self.rng;
         let mut patch = NodePatch::default();
-        match rng.u8(0..11) {
+        match rng.u8(0..13) {
             9 => patch.pool = rng.choice(pools::POOLS).map(str::to_owned),
             10 => patch.os = doors::system(rng),
+            11 | 12 => patch.reserved = Some(workload::reserved(rng)),
             7 | 8 => patch = units::replace(rng, world.cluster.node(node)),
             6 => patch.access = Some(doors::access(rng)),
             5 => patch.path = workload::path(rng, &name),
@@ -269,6 +270,7 @@ impl Troublemaker {
             capacity.set(workload::GPU, workload::GPUS_MAX);
             let mut patch = NodePatch {
                 capacity: Some(capacity),
+                reserved: Some(crate::resources::Resources::new()),
                 condition: Some(Condition::Automated),
                 availability: Some(Availability::Active),
                 ..NodePatch::default()

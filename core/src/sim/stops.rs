@@ -9,7 +9,7 @@ use crate::messages::{ClusterMessage, Outbox, SchedulerMessage};
 use crate::outcome::{Outcome, StopCause};
 use crate::scheduler::{EarmarkEnd, Evidence, Scheduler, StopRecord};
 use crate::shares::bucket::Rate;
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 use super::oracle::{Room, can_be_tried, fits, gang_fits};
 use super::world::World;
@@ -25,7 +25,12 @@ pub(super) struct StopWatch {
     rate: Option<Rate>,
     /// Who went for whom since anything else happened than stops and what follows from them.
     for_whom: BTreeSet<(GroupId, GroupId)>,
+    /// Which group gave to which so that they become more even, and when last.
+    evened: BTreeMap<(GroupId, GroupId), Time>,
 }
+
+/// What gave does not get it back before that.
+const GIVEN_FOR: Span = Span::from_millis(1_000);
 
 type Earmarks = [(u64, GroupId, StopCause, Option<Time>)];
 
@@ -51,7 +56,7 @@ impl StopWatch {
     pub(super) fn watch(
         &mut self,
         now: Time,
-        before: &Earmarks,
+        (before, resting): (&Earmarks, &BTreeMap<GroupId, Time>),
         scheduler: &Scheduler,
         out: &Outbox,
     ) -> Result<(), Broken> {
@@ -76,6 +81,15 @@ impl StopWatch {
                 let may_go = since + rebalance.minimum_run <= now;
                 promise!(8, may_go, "{task} is stopped at {now} and has run only since {since}");
                 promise!(8, task.group != beneficiary, "{task} goes for its own group");
+                check_rest(now, resting, *task, beneficiary, scheduler)?;
+                if let StopCause::Evenness(_) = record.cause {
+                    let gave = self.evened.insert((task.group, beneficiary), now);
+                    let turned = self.evened.get(&(beneficiary, task.group)).copied();
+                    let before = turned.max(gave.filter(|at| *at < now));
+                    let is_late = before.is_none_or(|at| at + GIVEN_FOR <= now);
+                    promise!(8, is_late, "{task} goes for {beneficiary} again after {before:?}");
+                    continue;
+                }
                 let turned = self.for_whom.contains(&(beneficiary, task.group));
                 promise!(8, !turned, "{task} goes for {beneficiary}, which went for it");
                 self.for_whom.insert((task.group, beneficiary));
@@ -98,6 +112,21 @@ impl StopWatch {
         }
         Ok(())
     }
+}
+
+/// The size of a group that rests is changed for the sake of a higher band only.
+fn check_rest(
+    now: Time,
+    resting: &BTreeMap<GroupId, Time>,
+    task: TaskId,
+    beneficiary: GroupId,
+    scheduler: &Scheduler,
+) -> Result<(), Broken> {
+    let Some(until) = resting.get(&task.group).filter(|until| **until > now) else { return Ok(()) };
+    let level = |job| scheduler.level_of_job(job);
+    let strictly = level(task.job()) > level(beneficiary.job());
+    promise!(8, strictly, "{task} goes for {beneficiary} although the size of its group rests until {until}");
+    Ok(())
 }
 
 /// Tasks that are placed with this, beside those that run already.

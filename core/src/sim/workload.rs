@@ -86,6 +86,14 @@ fn faulty(rng: &mut Rng) -> FaultySettings {
     }
 }
 
+/// What others use of a node: often little, sometimes more than it has.
+pub(super) fn reserved(rng: &mut Rng) -> Resources {
+    let mut reserved = Resources::of(CPU, rng.i64(0..=CAPACITY_MAX));
+    reserved.set(MEMORY, rng.choice([0, 0, 1, CAPACITY_MAX]).expect("not empty"));
+    reserved.set(GPU, rng.choice([0, 0, 0, 1_000]).expect("not empty"));
+    reserved
+}
+
 pub(super) fn capacity(rng: &mut Rng) -> Resources {
     let mut capacity = Resources::of(CPU, rng.i64(1..=CAPACITY_MAX));
     capacity.set(MEMORY, rng.i64(0..=CAPACITY_MAX));

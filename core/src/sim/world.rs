@@ -229,9 +229,10 @@ impl World {
             Party::Jobs => machine_turn!(self, self.jobs, Batch::Jobs, batches, out),
             Party::Scheduler => {
                 self.listen(&batches);
-                let earmarks = self.scheduler.earmarks();
+                let before = (self.scheduler.earmarks(), self.scheduler.resting());
                 machine_turn!(self, self.scheduler, Batch::Scheduler, batches, out);
-                self.stop_watch.watch(self.now, &earmarks, &self.scheduler, &out)?;
+                let before = (before.0.as_slice(), &before.1);
+                self.stop_watch.watch(self.now, before, &self.scheduler, &out)?;
                 self.check_evidence()?;
                 self.history.check(self.now, &self.scheduler)?;
                 self.check_found_unable()?;
@@ -371,7 +372,7 @@ impl World {
             if node.liveness != Liveness::Ready {
                 continue;
             }
-            let mut free = node.capacity.clone();
+            let mut free = node.offered();
             free -= &held;
             promise!(1, !free.has_negative() || node.deficit(), "more runs on {id} than it can hold");
         }

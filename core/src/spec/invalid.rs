@@ -91,6 +91,8 @@ pub enum Problem {
     InitialOutside { min: u32, max: u32 },
     #[error("only for atomic groups that vary in size, and these have neither hops nor guests")]
     NotElastic,
+    #[error("is used by others, and its units have names: nobody says which of them")]
+    ReservedUnits,
     #[error("units of this kind cannot have names")]
     NoNames,
     #[error("{names} units are named, and that is how many there are")]

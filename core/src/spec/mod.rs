@@ -31,6 +31,7 @@ pub use facts::NodeFacts;
 pub use group::{GroupSpec, Start};
 pub use invalid::{Invalid, Problem};
 pub use job::JobSpec;
+pub(crate) use node::both_reserved_and_named;
 pub use node::{Availability, Condition, Liveness, NodePatch, NodeSpec, NodeState, ReservationSpec};
 pub use node_filter::{Filters, Judges, NodeFilter, NodeTest, WantedFilter};
 pub use on_preempt::OnPreempt;

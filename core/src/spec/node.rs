@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::resources::Resources;
+use crate::resources::{KindId, Resources};
 use crate::settings::Settings;
 
 use super::facts::{check_path, note_labels, note_plugins};
@@ -19,6 +19,8 @@ pub struct NodeSpec {
     pub capacity: Resources,
     /// The names of its units, where they have some. They are counted in the capacity.
     pub units: Units,
+    /// So much of its capacity is used by others, who are not asked.
+    pub reserved: Resources,
     pub condition: Condition,
     pub availability: Availability,
     /// Whether the node's agent answers at the moment it is added.
@@ -139,6 +141,8 @@ pub struct NodePatch {
     pub capacity: Option<Resources>,
     /// The names of its units from now on; goes with the capacity, in which they are counted.
     pub units: Units,
+    /// So much of it is used by others from now on.
+    pub reserved: Option<Resources>,
     pub labels: Option<BTreeMap<String, String>>,
     /// The pool it belongs to; changed only while nothing runs on it.
     pub pool: Option<String>,
@@ -165,6 +169,7 @@ impl NodeSpec {
             facts: NodeFacts { name: name.into(), pool: POOL_DEFAULT.into(), ..NodeFacts::default() },
             capacity,
             units: Units::default(),
+            reserved: Resources::new(),
             condition: Condition::default(),
             availability: Availability::default(),
             liveness: Liveness::default(),
@@ -181,8 +186,21 @@ impl NodeSpec {
         self.facts.note_problems(settings, &mut problems);
         note_amounts("capacity", &self.capacity, settings, &mut problems);
         self.units.note_problems(&self.capacity, settings, &mut problems);
+        note_amounts("reserved", &self.reserved, settings, &mut problems);
+        if let Some(kind) = both_reserved_and_named(&self.reserved, |kind| self.units.has(kind)) {
+            let field = format!("reserved.{}", settings.kinds.name(kind));
+            problems.push(Invalid::new(field, self.reserved.get(kind), Problem::ReservedUnits));
+        }
         problems
     }
+}
+
+/// A kind of which others use some although its units have names: nobody says which of them.
+pub(crate) fn both_reserved_and_named(
+    reserved: &Resources,
+    has_names: impl Fn(KindId) -> bool,
+) -> Option<KindId> {
+    reserved.iter().find(|(kind, amount)| *amount > 0 && has_names(*kind)).map(|(kind, _)| kind)
 }
 
 impl ReservationSpec {
@@ -261,6 +279,9 @@ impl NodePatch {
             note_amounts("capacity", capacity, settings, &mut problems);
             self.units.note_problems(capacity, settings, &mut problems);
         }
+        if let Some(reserved) = &self.reserved {
+            note_amounts("reserved", reserved, settings, &mut problems);
+        }
         problems.extend(self.reason.as_ref().and_then(|reason| check_reason(reason, self.condition)));
         problems
     }
@@ -282,7 +303,6 @@ fn check_reason(reason: &str, condition: Option<Condition>) -> Option<Invalid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resources::KindId;
     use crate::spec::Problem;
 
     #[test]

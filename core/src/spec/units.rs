@@ -66,6 +66,11 @@ impl Units {
         self.names.iter().map(|(kind, names)| (*kind, names.as_slice()))
     }
 
+    /// Whether the units of a kind have names.
+    pub fn has(&self, kind: KindId) -> bool {
+        self.names.contains_key(&kind)
+    }
+
     /// Every name with its kind.
     pub fn each(&self) -> impl Iterator<Item = (KindId, &Arc<str>)> {
         self.iter().flat_map(|(kind, names)| names.iter().map(move |name| (kind, name)))

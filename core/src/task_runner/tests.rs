@@ -152,6 +152,7 @@ fn audit(live: Vec<Attempt>) -> RunnerMessage {
         version: 1,
         facts: Arc::new(facts),
         capacity: Resources::new(),
+        reserved: Resources::new(),
         open: true,
         state: NodeState::default(),
         breakdown: None,

@@ -276,9 +276,11 @@ fn read_node(cursor: Cursor<'_>, settings: &mut Settings, names: &Names) -> Opti
         let capacity = capacity.and_then(|cursor| nodes::read_capacity(cursor, &mut settings.kinds));
         let (capacity, units) = capacity.map_or((None, Units::default()), |(all, units)| (Some(all), units));
         let text = |name| fields.get(name).and_then(|cursor| cursor.name()).map(str::to_owned);
+        let reserved = fields.get("reserved");
         let patch = NodePatch {
             capacity,
             units,
+            reserved: reserved.and_then(|cursor| nodes::read_reserved(cursor, &mut settings.kinds)),
             labels: fields.get("labels").and_then(nodes::read_labels),
             pool: text("pool"),
             engine_labels: fields.get("engine_labels").and_then(nodes::read_labels),
@@ -294,7 +296,6 @@ fn read_node(cursor: Cursor<'_>, settings: &mut Settings, names: &Names) -> Opti
             availability: fields.get("availability").and_then(nodes::read_availability),
         };
         let liveness = fields.get("liveness").and_then(nodes::read_liveness);
-        fields.later(&nodes::LATER);
         for invalid in patch.problems(settings) {
             fields.log().note_invalid(fields.path(), invalid);
         }

@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::document::{Cursor, FaultKind, Fields, Later, Value};
+use crate::document::{Cursor, FaultKind, Fields, Value};
 use crate::resources::{Kinds, Resources};
 use crate::settings::{Settings, declare_kind};
 use crate::spec::{Availability, Condition, Liveness, NodeFacts, NodePath, NodeSpec, Problem, Units};
 
 use super::access;
 use super::names::Names;
-
-/// Fields of a node on which nothing acts yet.
-pub(super) const LATER: [Later; 1] = [Later::Empty("reserved")];
 
 pub(super) fn read_all(list: Cursor<'_>, settings: &mut Settings, names: &mut Names) -> Vec<NodeSpec> {
     let mut nodes = Vec::new();
@@ -59,11 +56,12 @@ pub(super) fn read_spec(name: &str, fields: &Fields<'_>, settings: &mut Settings
     if let Some(capacity) = fields.required("capacity", "what the node offers, such as {\"cpu\": 4}") {
         (node.capacity, node.units) = read_capacity(capacity, &mut settings.kinds).unwrap_or_default();
     }
+    let reserved = fields.get("reserved").and_then(|reserved| read_reserved(reserved, &mut settings.kinds));
+    node.reserved = reserved.unwrap_or_default();
     read_facts(fields, &mut node.facts);
     node.condition = fields.get("condition").and_then(read_condition).unwrap_or_default();
     node.availability = fields.get("availability").and_then(read_availability).unwrap_or_default();
     node.liveness = fields.get("liveness").and_then(read_liveness).unwrap_or_default();
-    fields.later(&LATER);
     node
 }
 
@@ -116,6 +114,19 @@ pub(super) fn read_capacity(cursor: Cursor<'_>, kinds: &mut Kinds) -> Option<(Re
         }
     })?;
     Some((capacity, units))
+}
+
+/// What others use of a node: amounts without names.
+pub(super) fn read_reserved(cursor: Cursor<'_>, kinds: &mut Kinds) -> Option<Resources> {
+    let mut reserved = Resources::new();
+    cursor.entries(|name, amount| {
+        declare_kind(kinds, name, amount.path(), amount.log());
+        let Some(kind) = kinds.id(name) else { return };
+        if let Some(amount) = amount.amount(kinds.unit(kind)) {
+            reserved.set(kind, amount);
+        }
+    })?;
+    Some(reserved)
 }
 
 pub(super) fn read_labels(cursor: Cursor<'_>) -> Option<BTreeMap<String, String>> {

@@ -59,6 +59,7 @@ fn explanations_by_standing_are_those_by_node() {
                 version: job,
                 facts: random_facts(&mut rng, id),
                 capacity,
+                reserved: Resources::new(),
                 open,
                 state,
                 breakdown: None,
