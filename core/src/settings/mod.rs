@@ -15,6 +15,7 @@ mod shares;
 
 use serde::{Deserialize, Serialize};
 
+use crate::document::{Fault, FaultKind, Faults};
 use crate::resources::Kinds;
 use crate::spec::{NodeChoice, OnUnsatisfiable, PoolDefault};
 use crate::time::Span;
@@ -74,6 +75,23 @@ impl Default for ClaimAfter {
 }
 
 impl Settings {
+    /// These settings with parts of them changed, as a file would give them, under the next version. An edit
+    /// with problems answers all of them.
+    pub fn edited(
+        &self,
+        edit: impl FnOnce(&mut RawSettings) -> Result<(), Faults>,
+    ) -> Result<Settings, Faults> {
+        let mut raw = RawSettings::from(self);
+        edit(&mut raw)?;
+        let settings = raw.validate()?;
+        // Amounts are stored by the number of their kind.
+        if !settings.kinds.continues(&self.kinds) {
+            let expected = "kinds can be added at the end while work goes on, not taken away or moved";
+            return Err(Faults::from(Fault::new("resources", FaultKind::Refused, None, expected)));
+        }
+        Ok(Settings { version: self.version + 1, ..settings })
+    }
+
     /// How long something waits until nodes may be kept for it; nothing if they never are.
     pub fn claims_after(&self) -> Option<Span> {
         Some(self.claim_after.0).filter(|after| *after < bounds::CLAIM_AFTER.maximum)

@@ -34,6 +34,7 @@ const ALL: &[Mutation] = &[
     Mutation::ForgetWhoAsks,
     Mutation::MissAgeing,
     Mutation::KeepOldStanding,
+    Mutation::KeepOldWeights,
     Mutation::TrustOldProspect,
     Mutation::GiveUpEarly,
     Mutation::LoseReturnedTask,

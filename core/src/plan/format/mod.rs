@@ -14,6 +14,7 @@ mod reprioritise;
 mod resize;
 mod retries;
 mod running;
+mod settings_course;
 #[cfg(test)]
 mod tests;
 
@@ -67,7 +68,7 @@ fn read_fields(fields: &Fields<'_>, base: &RawSettings) -> Scenario {
         None => Vec::new(),
     };
     let events = match fields.get("events") {
-        Some(list) => events::read_all(list, &mut settings, now, job_names, &node_names),
+        Some(list) => events::read_all(list, &settings, now, job_names, &node_names),
         None => Vec::new(),
     };
     let failures = match fields.get("failures") {
