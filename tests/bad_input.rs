@@ -6,7 +6,6 @@ mod starter;
 
 mod bad_input {
     pub mod kit;
-    mod later;
     mod limits;
     mod malformed;
     mod network;

@@ -353,7 +353,7 @@ fn bad_files_as_a_whole() {
 }
 
 #[test]
-fn fields_of_later_that_ask_for_nothing_are_accepted() {
+fn a_complete_file_may_say_null_for_what_it_does_not_ask_for() {
     let text = r#"{"config": "scoot", "now": 3600.0, "until": null, "failures": [],
         "nodes": [{"name": "n1", "count": 1000, "pool": "default", "capacity": {"slot": 1}, "labels": {"zone": "a"},
                    "os": null, "arch": null, "plugins": [], "condition": "automated", "availability": "active",

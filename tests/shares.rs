@@ -55,22 +55,35 @@ fn cluster_of_classes(case: &Value) -> Value {
 /// clusters with known answers; what is left over goes to the classes of 0%.
 #[test]
 fn classes_get_what_they_are_entitled_to_and_borrow_the_rest() {
-    let cases: Vec<Value> =
-        serde_json::from_str(include_str!("shares/classes.json")).expect("the file can be read");
+    let cases = cases(include_str!("shares/classes.json"));
     assert!(cases.len() > 100, "the cases are there");
-    for case in &cases {
-        let report = report(&cluster_of_classes(case));
-        let started = &report["summary"]["assigned_by_class"];
-        let count = |class: &str| started[class].as_u64().unwrap_or(0);
-        for (class, expected) in case["starts"].as_object().expect("counts by class") {
-            assert_eq!(json!(count(class)), *expected, "{class} of {}: {started}", case["name"]);
-        }
-        let list = case["classes"].as_array().expect("a list");
-        let sum = |at: usize| -> u64 { list.iter().map(|class| class[at].as_u64().expect("a number")).sum() };
-        let idle = case["workers"].as_u64().expect("a number") - sum(2);
-        let all: u64 = list.iter().map(|class| count(class[0].as_str().expect("a name"))).sum();
-        assert_eq!(all, idle.min(sum(3)), "no worker stays idle in {}", case["name"]);
+    cases.iter().for_each(check_division);
+}
+
+/// Goal: the same on clusters of up to 10,000 workers, with up to 800,000 tasks that wait.
+#[test]
+fn large_clusters_are_divided_alike() {
+    let cases = cases(include_str!("shares/large_classes.json"));
+    assert_eq!(cases.len(), 31, "the cases are there");
+    cases.iter().for_each(check_division);
+}
+
+fn cases(text: &str) -> Vec<Value> {
+    serde_json::from_str(text).expect("the file can be read")
+}
+
+fn check_division(case: &Value) {
+    let report = report(&cluster_of_classes(case));
+    let started = &report["summary"]["assigned_by_class"];
+    let count = |class: &str| started[class].as_u64().unwrap_or(0);
+    for (class, expected) in case["starts"].as_object().expect("counts by class") {
+        assert_eq!(json!(count(class)), *expected, "{class} of {}: {started}", case["name"]);
     }
+    let list = case["classes"].as_array().expect("a list");
+    let sum = |at: usize| -> u64 { list.iter().map(|class| class[at].as_u64().expect("a number")).sum() };
+    let idle = case["workers"].as_u64().expect("a number") - sum(2);
+    let all: u64 = list.iter().map(|class| count(class[0].as_str().expect("a name"))).sum();
+    assert_eq!(all, idle.min(sum(3)), "no worker stays idle in {}", case["name"]);
 }
 
 fn queues(settings: Value, jobs: Value, cpus: u64) -> Value {

@@ -207,3 +207,62 @@ fn the_settings_of_classes_change_while_the_runtime_runs() {
         runtime.shutdown(DEADLINE).await;
     });
 }
+
+/// Goal: percents and patterns that are set while the runtime runs count for what waits and what runs. Method:
+/// ten workers, 8 to 2; then it is 2 to 8, six tasks of the larger class end, and the other one has all of
+/// their workers; then all requestors belong to one class, and so does what they have.
+#[test]
+fn percents_and_patterns_apply_to_what_waits_and_runs() {
+    let driver = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    driver.block_on(async { tokio::time::timeout(DEADLINE, changes_hands()).await.expect("in time") });
+}
+
+async fn changes_hands() {
+    let text = r#"
+        window = 0
+        share_key = "entitlement"
+        classes = [{ name = "a", percent = 80, requestors = ["^a"] }, { name = "b", percent = 20, requestors = ["^b"] }]
+    "#;
+    let config = Config::from_toml(text).expect("good");
+    let runtime = Runtime::builder().config(config).assignment_window(100).start().expect("it starts");
+    let (handle, mut assignments) = (runtime.handle(), runtime.assignments().expect("nobody else reads"));
+    let job = |name: &str| JobSpec::bag(name, 40).request("slot", 1).requestor(name);
+    let large = handle.submit(job("a")).await.expect("accepted");
+    handle.submit(job("b")).await.expect("accepted");
+    for worker in 0..10 {
+        handle.add_node(NodeSpec::new(format!("w{worker}")).capacity("slot", 1)).await.expect("new");
+    }
+    let mut nodes_of_large: Vec<String> = Vec::new();
+    let (mut started, mut of_large) = (0, 0);
+    while started < 10 {
+        for one in assignments.next().await.expect("more comes") {
+            started += 1;
+            if one.attempt.task.job() == large {
+                of_large += 1;
+                nodes_of_large.push(one.node.to_string());
+            }
+        }
+    }
+    assert_eq!(of_large, 8);
+    handle.set_class_percents(&[("a", 20), ("b", 80)]).expect("good");
+    for node in &nodes_of_large[..6] {
+        handle.node_idle(node).await.expect("known");
+    }
+    while started < 16 {
+        for one in assignments.next().await.expect("more comes") {
+            started += 1;
+            assert_ne!(one.attempt.task.job(), large, "it has what it should");
+        }
+    }
+    handle.set_requestor_map(&[("a", &["^a", "^b"])]).expect("good");
+    let counts = |name: &str| {
+        let share =
+            handle.shares().into_iter().find(|one| one.name.queue.is_none() && *one.name.class == *name);
+        share.map(|share| (share.running, share.waiting))
+    };
+    // The board hears of it a moment later.
+    while (counts("a"), counts("b")) != (Some((10, 64)), Some((0, 0))) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    runtime.shutdown(DEADLINE).await;
+}

@@ -98,13 +98,10 @@ impl Wires {
         change: impl FnOnce(&Settings) -> Result<Settings, E>,
     ) -> Result<Result<Arc<Settings>, E>, PushError<Command>> {
         let mut current = self.settings.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let mut settings = match change(&current) {
-            Ok(settings) => settings,
+        let settings = match change(&current) {
+            Ok(settings) => Arc::new(settings),
             Err(error) => return Ok(Err(error)),
         };
-        settings.version = current.version + 1;
-        settings.filters = current.filters.clone();
-        let settings = Arc::new(settings);
         self.push(Command::Settings(Arc::clone(&settings)))?;
         *current = Arc::clone(&settings);
         Ok(Ok(settings))

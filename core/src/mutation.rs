@@ -116,6 +116,8 @@ pub enum Mutation {
     KeepClaim,
     /// The Scheduler lets anybody use what is claimed who says how long it takes.
     DelayClaim,
+    /// The Scheduler goes on with the percents and weights that were in force before.
+    KeepOldWeights,
     /// The TaskRunner reports a stop as done before the agent has confirmed it.
     ConfirmStopEarly,
 }

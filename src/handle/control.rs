@@ -34,7 +34,7 @@ impl Handle {
         self.cancel_all(Cancelled::Set(set.to_owned())).await
     }
 
-    /// Cancels every job of a queue. Says how many had not ended; looks at every job that is kept.
+    /// Cancels every job of a queue; the empty name is for jobs that name none. Says how many had not ended.
     pub async fn cancel_queue(&self, queue: &str) -> Result<u64, RequestError> {
         self.cancel_all(Cancelled::Queue(queue.into())).await
     }
@@ -69,7 +69,8 @@ impl Handle {
     }
 
     /// What waits, whoever comes next first, up to so many entries: strict bands one after the other, in
-    /// each the shares that hold the least now first, inside a share its own order.
+    /// each by the keys of the shares, inside a share by its own order. Each entry is taken to start whole
+    /// before shares are compared again, and to find room and no limit in its way.
     pub async fn queue(&self, limit: u32) -> Result<Vec<WaitingEntry>, RequestError> {
         match self.ask(|reply| Command::ListWaiting(limit, reply)).await? {
             Answer::Waiting(waiting) => Ok(waiting),

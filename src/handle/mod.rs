@@ -13,7 +13,7 @@ mod submit;
 use std::sync::Arc;
 
 use plimsoll_actors::{Command, JobStatus, Port, PushError, Subscription, TaskContext};
-use plimsoll_core::document::{Fault, FaultKind, Faults};
+use plimsoll_core::document::Faults;
 use plimsoll_core::id::{JobId, TaskId};
 use plimsoll_core::messages::{Answer, Refusal, TaskHistory};
 use plimsoll_core::settings::{RawSettings, Settings};
@@ -136,22 +136,7 @@ impl Handle {
         &self,
         edit: impl FnOnce(&mut RawSettings) -> Result<(), Faults>,
     ) -> Result<Arc<Settings>, RequestError> {
-        let changed = self.port.change_settings(|current| {
-            let mut raw = RawSettings::from(current);
-            edit(&mut raw)?;
-            let settings = raw.validate()?;
-            // Amounts are stored by the number of their kind.
-            match settings.kinds.continues(&current.kinds) {
-                true => Ok(settings),
-                false => Err(Faults::from(Fault::new(
-                    "resources",
-                    FaultKind::Refused,
-                    None,
-                    "kinds can be added at the end while the runtime runs, not taken away or moved"
-                        .to_owned(),
-                ))),
-            }
-        });
+        let changed = self.port.change_settings(|current| current.edited(edit));
         Ok(changed.map_err(|error| self.push_error(&error))??)
     }
 

@@ -18,7 +18,8 @@ pub fn good() -> Value {
         "events": [
             {"at": 11, "submit": {"name": "k", "groups": [{"name": "g", "roles": [
                 {"name": "r", "max": 2, "request": {"cpu": 1}}]}]}},
-            {"at": 12, "node": {"name": "n", "availability": "pause"}}],
+            {"at": 12, "node": {"name": "n", "availability": "pause"}},
+            {"at": 12, "settings": {"window": 0.05}}],
         "settings": {"window": 0}
     })
 }

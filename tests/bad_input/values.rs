@@ -173,11 +173,12 @@ fn unknown_resource_kinds() {
 fn unknown_names() {
     let unknown = FaultKind::UnknownName;
     check(&[
-        ("/events/-", json!({"at": 12, "finish": {"job": "x"}}), "events[2].finish.job", unknown, "\"x\""),
-        ("/events/-", json!({"at": 12, "fail": {"job": "x"}}), "events[2].fail.job", unknown, "\"x\""),
-        ("/events/-", json!({"at": 12, "cancel": {"job": "x"}}), "events[2].cancel.job", unknown, "\"x\""),
-        ("/events/-", json!({"at": 10.5, "cancel": {"job": "k"}}), "events[2].cancel.job", unknown, "\"k\""),
-        ("/events/-", json!({"at": 12, "node": {"name": "m"}}), "events[2].node.name", unknown, "\"m\""),
+        ("/events/-", json!({"at": 12, "finish": {"job": "x"}}), "events[3].finish.job", unknown, "\"x\""),
+        ("/events/-", json!({"at": 12, "fail": {"job": "x"}}), "events[3].fail.job", unknown, "\"x\""),
+        ("/events/-", json!({"at": 12, "cancel": {"job": "x"}}), "events[3].cancel.job", unknown, "\"x\""),
+        ("/events/-", json!({"at": 10.5, "cancel": {"job": "k"}}), "events[3].cancel.job", unknown, "\"k\""),
+        ("/events/-", json!({"at": 12, "node": {"name": "m"}}), "events[3].node.name", unknown, "\"m\""),
+        ("/events/-", json!({"at": 12, "idle": {"node": "m"}}), "events[3].idle.node", unknown, "\"m\""),
         ("/running/-", json!({"job": "x"}), "running[1].job", unknown, "\"x\""),
         ("/running/-", json!({"job": "j", "node": "m"}), "running[1].node", unknown, "\"m\""),
         ("/running/-", json!({"job": "j", "group": "h"}), "running[1].group", unknown, "\"h\""),
@@ -201,10 +202,10 @@ fn what_cannot_happen_is_refused() {
     let mut partial = with("/jobs/0/groups/0/start", json!("atomic"));
     partial["running"] = json!([{"job": "j", "count": 1}]);
     let cases = [
-        (finish, "events[2].finish.count", "job `j` has only 2 running tasks at that time, not 9"),
-        (fail, "events[2].fail.count", "job `j` has only 2 running tasks at that time, not 9"),
-        (no_group, "events[2].fail.group", "job `j` has no group named `h`"),
-        (no_role, "events[2].fail.role", "job `j` has no role named `s`"),
+        (finish, "events[3].finish.count", "job `j` has only 2 running tasks at that time, not 9"),
+        (fail, "events[3].fail.count", "job `j` has only 2 running tasks at that time, not 9"),
+        (no_group, "events[3].fail.group", "job `j` has no group named `h`"),
+        (no_role, "events[3].fail.role", "job `j` has no role named `s`"),
         (crowded, "running[0]", "node `n` has no room for 2 running tasks of role `r`"),
         (down, "running[0]", "node `n` is down and has no place for 1 running tasks of role `r`"),
         (partial, "running", "group `g` of job `j` is atomic: all of it runs or nothing"),

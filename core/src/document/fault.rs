@@ -33,8 +33,6 @@ pub enum FaultKind {
     Missing,
     /// No such field exists.
     UnknownField,
-    /// The field exists in the format, but nothing acts on it yet.
-    NotSupportedYet,
     /// A name or field occurs twice.
     Duplicate,
     /// The value names something that is not there.
@@ -58,18 +56,11 @@ impl Fault {
         let found = found.map(|value| value.shortened(VALUE_SHOWN_MAX));
         Fault { field: field.to_string(), kind, found, expected: expected.into() }
     }
-
-    /// The last name of the path: what the author of the document calls the field.
-    fn name(&self) -> &str {
-        self.field.rsplit('.').next().unwrap_or(&self.field)
-    }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_top = self.name().len() == self.field.len();
-        let names_itself = is_top && self.kind == FaultKind::NotSupportedYet;
-        if !names_itself && !self.field.is_empty() {
+        if !self.field.is_empty() {
             write!(f, "{}: ", self.field)?;
         }
         match self.kind {
@@ -78,7 +69,6 @@ impl fmt::Display for Fault {
             }
             FaultKind::Missing => write!(f, "missing, expected {}", self.expected)?,
             FaultKind::UnknownField => return write!(f, "unknown field, expected {}", self.expected),
-            FaultKind::NotSupportedYet => write!(f, "not supported yet: {}", self.name())?,
             FaultKind::Duplicate | FaultKind::Refused => f.write_str(&self.expected)?,
         }
         match &self.found {
@@ -145,7 +135,6 @@ impl FaultLog {
     pub fn note_invalid(&self, place: &Path<'_>, invalid: Invalid) {
         self.note(|| {
             let kind = match invalid.problem {
-                Problem::NotSupported => FaultKind::NotSupportedYet,
                 Problem::Duplicate => FaultKind::Duplicate,
                 _ => FaultKind::Refused,
             };
@@ -195,11 +184,6 @@ mod tests {
         assert_eq!(display("a.b", FaultKind::Missing, "a text"), "a.b: missing, expected a text, found 7");
         assert_eq!(display("a.b", FaultKind::UnknownField, "`c`"), "a.b: unknown field, expected `c`");
         assert_eq!(display("", FaultKind::WrongType, "a table"), "expected a table, found 7");
-        assert_eq!(
-            display("jobs[0].band", FaultKind::NotSupportedYet, ""),
-            "jobs[0].band: not supported yet: band, found 7"
-        );
-        assert_eq!(display("bands", FaultKind::NotSupportedYet, ""), "not supported yet: bands, found 7");
     }
 
     #[test]

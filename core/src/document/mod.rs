@@ -11,7 +11,7 @@ mod value;
 
 pub use fault::{Fault, FaultKind, FaultLog, Faults};
 pub use path::Path;
-pub use reader::{Cursor, Fields, Later};
+pub use reader::{Cursor, Fields};
 pub use value::{NESTING_MAX, Value};
 
 pub(crate) use nearest::suggest;

@@ -28,19 +28,6 @@ pub struct Fields<'a> {
     known: RefCell<Vec<&'static str>>,
 }
 
-/// A field of the format on which nothing acts yet, and the value it may have because it asks for
-/// nothing; null is always accepted.
-#[derive(Clone, Copy, Debug)]
-pub enum Later {
-    /// Only null.
-    Absent(&'static str),
-    /// An empty list or table.
-    Empty(&'static str),
-    Zero(&'static str),
-    False(&'static str),
-    Text(&'static str, &'static str),
-}
-
 impl<'a> Cursor<'a> {
     pub fn root(value: &'a Value, log: &'a FaultLog) -> Cursor<'a> {
         Cursor { value, path: Path::ROOT, log }
@@ -307,16 +294,6 @@ impl<'a> Fields<'a> {
         cursor
     }
 
-    /// Fields on which nothing acts yet: accepted only where they ask for nothing.
-    pub fn later(&self, fields: &[Later]) {
-        for field in fields {
-            let Some(cursor) = self.get(field.name()) else { continue };
-            if !field.asks_for_nothing(cursor.value) {
-                cursor.fault(FaultKind::NotSupportedYet, field.expected());
-            }
-        }
-    }
-
     fn note_unknown(&self) {
         let known = self.known.borrow();
         for (name, value) in self.entries.iter().filter(|(name, _)| !known.contains(&name.as_str())) {
@@ -324,41 +301,6 @@ impl<'a> Fields<'a> {
                 let expected = suggest(name, known.iter().copied());
                 Fault::new(self.path.field(name), FaultKind::UnknownField, Some(value), expected)
             });
-        }
-    }
-}
-
-impl Later {
-    fn name(&self) -> &'static str {
-        match self {
-            Later::Absent(name)
-            | Later::Empty(name)
-            | Later::Zero(name)
-            | Later::False(name)
-            | Later::Text(name, _) => name,
-        }
-    }
-
-    fn asks_for_nothing(&self, value: &Value) -> bool {
-        match (self, value) {
-            (_, Value::Null) => true,
-            (Later::Empty(_), Value::List(items)) => items.is_empty(),
-            (Later::Empty(_), Value::Table(entries)) => entries.is_empty(),
-            (Later::Zero(_), Value::Integer(number)) => *number == 0,
-            (Later::Zero(_), Value::Float(number)) => *number == 0.0,
-            (Later::False(_), Value::Bool(flag)) => !flag,
-            (Later::Text(_, nothing), Value::Text(text)) => text == nothing,
-            _ => false,
-        }
-    }
-
-    fn expected(&self) -> String {
-        match self {
-            Later::Absent(_) => "no value".into(),
-            Later::Empty(_) => "nothing in it".into(),
-            Later::Zero(_) => "0".into(),
-            Later::False(_) => "false".into(),
-            Later::Text(_, nothing) => format!("\"{nothing}\""),
         }
     }
 }

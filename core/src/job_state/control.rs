@@ -9,7 +9,7 @@ use crate::outcome::{StopCause, TaskState};
 use crate::spec::Start;
 use crate::time::Time;
 
-use super::{GroupStatus, Job, JobState};
+use super::{GroupStatus, JobState};
 
 impl JobState {
     pub(super) fn cancel(&mut self, ticket: Ticket, id: JobId, out: &mut Outbox) {
@@ -40,11 +40,7 @@ impl JobState {
                 Ok(jobs) => jobs.collect(),
                 Err(refusal) => return out.refuse(ticket, refusal),
             },
-            // Jobs are not listed by queue: this is the one request that looks at all of them.
-            Cancelled::Queue(queue) => {
-                let of_queue = |job: &Job| job.finished.is_none() && job.spec.standing.queue == queue;
-                self.jobs().filter(|(_, job)| of_queue(job)).map(|(id, _)| id).collect()
-            }
+            Cancelled::Queue(queue) => self.of_queue(&queue),
             Cancelled::Tree(job) => match self.job(job) {
                 Ok(_) => self.tree_of(job),
                 Err(refusal) => return out.refuse(ticket, refusal),

@@ -1,4 +1,4 @@
-//! Job sets: jobs that belong together by the name of their set, to be listed, moved and cancelled as one.
+//! Jobs by name: job sets, to be listed, moved and cancelled as one, and the unfinished jobs of each queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,13 +6,13 @@ use crate::id::{JobId, Ticket};
 use crate::machine::{Broken, promise};
 use crate::messages::{Answer, Outbox, Refusal};
 
-use super::JobState;
+use super::{Job, JobState};
 
-/// The jobs of every set that are kept, finished or not. Jobs without a set are in none.
+/// Jobs under the name of what they belong to. The empty name is nobody's, and costs nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct JobSets(BTreeMap<Box<str>, BTreeSet<JobId>>);
+pub(super) struct NamedJobs(BTreeMap<Box<str>, BTreeSet<JobId>>);
 
-impl JobSets {
+impl NamedJobs {
     pub(super) fn enter(&mut self, set: &str, job: JobId) {
         if set.is_empty() {
             return;
@@ -47,18 +47,36 @@ impl JobState {
         }
     }
 
-    fn sets_of_jobs(&self) -> JobSets {
-        let mut sets = JobSets::default();
-        self.jobs().for_each(|(id, job)| sets.enter(&job.spec.job_set, id));
-        sets
+    /// The jobs of a queue that have not ended, oldest first. Those that name no queue are found by looking
+    /// at every job that is kept.
+    pub(super) fn of_queue(&self, queue: &str) -> Vec<JobId> {
+        if queue.is_empty() {
+            let nameless = |job: &Job| job.finished.is_none() && job.spec.standing.queue.is_empty();
+            return self.jobs().filter(|(_, job)| nameless(job)).map(|(id, _)| id).collect();
+        }
+        self.queues.0.get(queue).into_iter().flatten().copied().collect()
+    }
+
+    /// All kept jobs by their sets, and those that have not ended by their queues.
+    fn by_name(&self) -> (NamedJobs, NamedJobs) {
+        let (mut sets, mut queues) = (NamedJobs::default(), NamedJobs::default());
+        for (id, job) in self.jobs() {
+            sets.enter(&job.spec.job_set, id);
+            if job.finished.is_none() {
+                queues.enter(&job.spec.standing.queue, id);
+            }
+        }
+        (sets, queues)
     }
 
     pub(super) fn rebuild_sets(&mut self) {
-        self.sets = self.sets_of_jobs();
+        (self.sets, self.queues) = self.by_name();
     }
 
     pub(super) fn check_sets(&self) -> Result<(), Broken> {
-        promise!(4, self.sets == self.sets_of_jobs(), "the index of job sets is not what the jobs say");
+        let (sets, queues) = self.by_name();
+        promise!(4, self.sets == sets, "the index of job sets is not what the jobs say");
+        promise!(4, self.queues == queues, "the index of queues is not what the jobs say");
         Ok(())
     }
 }

@@ -59,7 +59,10 @@ pub struct JobState {
     #[serde(skip)]
     delays: retries::Delays,
     #[serde(skip)]
-    sets: job_sets::JobSets,
+    sets: job_sets::NamedJobs,
+    /// Those that have not ended.
+    #[serde(skip)]
+    queues: job_sets::NamedJobs,
     bases: bases::Bases,
 }
 
@@ -119,7 +122,8 @@ impl JobState {
             on_node: audit::OnNode::default(),
             finished: retention::Finished::default(),
             delays: retries::Delays::default(),
-            sets: job_sets::JobSets::default(),
+            sets: job_sets::NamedJobs::default(),
+            queues: job_sets::NamedJobs::default(),
             bases: bases::Bases::default(),
         }
     }
@@ -207,6 +211,7 @@ impl JobState {
         let unfinished_groups = groups.len() as u32;
         out.host.push(HostMessage::Accepted { job: id, spec: Arc::clone(&spec) });
         self.sets.enter(&spec.job_set, id);
+        self.queues.enter(&spec.standing.queue, id);
         let job = Job {
             spec,
             groups,
@@ -303,6 +308,7 @@ impl JobState {
             let spec = Arc::clone(&job.spec);
             self.leave_parent(spec.parent, job_id);
             self.leave_basis(&spec, job_id);
+            self.queues.leave(&spec.standing.queue, job_id);
             self.unfinished -= 1;
             self.finished.enter(now, job_id);
         }

@@ -37,6 +37,10 @@ impl JobState {
         if job.finished.is_some() || standing == job.spec.standing {
             return false;
         }
+        if standing.queue != job.spec.standing.queue {
+            self.queues.leave(&job.spec.standing.queue, id);
+            self.queues.enter(&standing.queue, id);
+        }
         let spec = JobSpec { standing: standing.clone(), ..JobSpec::clone(&job.spec) };
         job.spec = Arc::new(spec);
         out.host.push(HostMessage::Respecified { job: id, spec: Arc::clone(&job.spec) });

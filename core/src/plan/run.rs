@@ -1,6 +1,7 @@
 //! Carries out a dry run: the real machines in a world without faults.
 
 mod group_decisions;
+mod moments;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::messages::{
     Refusal, Resize, SchedulerMessage,
 };
 use crate::outcome::{Exit, FailureCause, Outcome, StopCause};
+use crate::settings::Settings;
 use crate::sim::{Batch, Party, World};
 use crate::spec::{JobSpec, Liveness, NodePatch, UnitNames};
 use crate::time::Time;
@@ -60,6 +62,8 @@ pub fn run(scenario: &Scenario) -> Result<PlanReport, PlanError> {
 
 struct DryRun<'a> {
     scenario: &'a Scenario,
+    /// In effect by now.
+    settings: Arc<Settings>,
     world: World,
     courses: Courses,
     report: PlanReport,
@@ -80,7 +84,8 @@ struct DryRun<'a> {
 impl<'a> DryRun<'a> {
     /// All nodes and all jobs of the file arrive in one turn.
     fn begin(scenario: &'a Scenario) -> Result<DryRun<'a>, PlanError> {
-        let mut world = World::new(Arc::new(scenario.settings.clone()));
+        let settings = Arc::new(scenario.settings.clone());
+        let mut world = World::new(Arc::clone(&settings));
         world.now = scenario.now;
         let add = |node| ClusterMessage::AddNode { ticket: Ticket(0), node: Box::new(node) };
         world.tell(Party::Cluster, Batch::Cluster(scenario.nodes.iter().cloned().map(add).collect()));
@@ -100,8 +105,20 @@ impl<'a> DryRun<'a> {
         let mut to_come: Vec<usize> = (0..scenario.jobs.len()).collect();
         to_come.sort_by_key(|job| std::cmp::Reverse((scenario.jobs[*job].submitted, *job)));
         let (ending, units) = (BTreeSet::new(), BTreeMap::new());
-        let mut dry_run =
-            DryRun { scenario, world, courses, report, to_come, laid, jobs, numbers, adopted, ending, units };
+        let mut dry_run = DryRun {
+            scenario,
+            settings,
+            world,
+            courses,
+            report,
+            to_come,
+            laid,
+            jobs,
+            numbers,
+            adopted,
+            ending,
+            units,
+        };
         dry_run.submit_arrived()?;
         Ok(dry_run)
     }
@@ -203,6 +220,14 @@ impl<'a> DryRun<'a> {
                 which,
                 Exit::Failed(FailureCause::Error),
             ),
+            Happening::Idle { node } => {
+                self.idle(node);
+                Ok(())
+            }
+            Happening::Settings(settings) => {
+                self.change_settings(settings);
+                Ok(())
+            }
             Happening::Node { name, patch, liveness } => self.change_node(index, name, patch, *liveness),
             Happening::AddNode(node) => {
                 let add = ClusterMessage::AddNode { ticket: Ticket(0), node: node.clone() };
@@ -432,13 +457,13 @@ impl<'a> DryRun<'a> {
     fn why(&self, attempt: Attempt) -> &'static str {
         let spec = &self.jobs[attempt.task.job().0 as usize - 1];
         let group = &spec.groups[attempt.task.group.index()];
-        why_there(group, attempt.task.role, self.scenario.settings.placement)
+        why_there(group, attempt.task.role, self.settings.placement)
     }
 
     fn decide(&mut self, kind: DecisionKind, attempt: Attempt, node: NodeId, at: Time, why: String) {
         let spec = &self.jobs[attempt.task.job().0 as usize - 1];
         let group = &spec.groups[attempt.task.group.index()];
-        let shares = &self.scenario.settings.shares;
+        let shares = &self.settings.shares;
         self.report.record(Decision {
             at: at.as_seconds(),
             kind,

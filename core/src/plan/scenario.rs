@@ -1,5 +1,7 @@
 //! A cluster, its workload and what happens to them, as a dry run needs it: complete and checked.
 
+use std::sync::Arc;
+
 use crate::messages::{Cancelled, PastFailure};
 use crate::settings::Settings;
 use crate::spec::{JobSpec, Liveness, NodePatch, NodeSpec, PoolState, StandingChange};
@@ -67,6 +69,12 @@ pub enum Happening {
         count: u32,
         which: Which,
     },
+    /// Everything that runs on a node has ended well.
+    Idle {
+        node: String,
+    },
+    /// The settings are these from then on.
+    Settings(Arc<Settings>),
     /// A node changes.
     Node {
         name: String,

@@ -58,13 +58,31 @@ impl RunClock {
         self.run_time.after_step(u64::try_from(task).unwrap_or(u64::MAX), QUANTUM)
     }
 
+    /// The same, if what runs went on for so long with it. Who has much running takes less, before it is
+    /// too much: the value alone would swing from one share to the other.
+    pub(super) fn ahead(mut self, now: Time, running: u128, task: u128, ahead: Span) -> VirtualTime {
+        self.charge(now, running);
+        let goes_on = running.saturating_mul(u128::from(ahead.0));
+        self.run_time.after_steps(goes_on.saturating_add(task.saturating_mul(u128::from(QUANTUM.0))))
+    }
+
+    pub(super) fn weight(&self) -> Weight {
+        self.run_time.weight()
+    }
+
     pub(super) fn value(mut self, now: Time, running: u128) -> VirtualTime {
         self.charge(now, running);
         self.run_time.value()
     }
 
     /// What counts now, and what so much for so long adds to it.
-    pub(super) fn ahead(mut self, now: Time, running: u128, cost: u128, span: Span) -> (u128, u128) {
+    pub(super) fn so_far_and_next(
+        mut self,
+        now: Time,
+        running: u128,
+        cost: u128,
+        span: Span,
+    ) -> (u128, u128) {
         self.charge(now, running);
         let value = self.run_time.value().parts();
         let after = self.run_time.after_step(u64::try_from(cost).unwrap_or(u64::MAX), span).parts();

@@ -6,12 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::id::{GroupId, JobId, NodeId, TaskId};
 use crate::machine::{Broken, promise};
 use crate::resources::{KindId, Resources};
+use crate::shares::ratio::Weight;
 use crate::spec::{Company, Start, Tie};
 
 use super::groups::RoleView;
 use super::leaf::LeafId;
 use super::nodes::NodeEntry;
 use super::shapes::{Place, ShapeId, ShapeKey};
+use super::shares::{class_weight, weight_of};
 use super::{Scheduler, gangs};
 
 /// A group that would start if there were room.
@@ -154,6 +156,20 @@ impl Scheduler {
             let (held, index) = (&queue.account, index as u32);
             let (tasks, cost) = (tasks.remove(&index).unwrap_or(0), costs.remove(&index).unwrap_or(0));
             promise!(1, (held.tasks, held.cost) == (tasks, cost), "a queue's books are wrong: {held:?}");
+        }
+        self.check_weights()
+    }
+
+    /// Everybody weighs what the settings in force say.
+    fn check_weights(&self) -> Result<(), Broken> {
+        let settings = &self.settings.shares;
+        for (class, account) in self.shares.classes.iter().enumerate() {
+            let weight = class_weight(class, settings).unwrap_or(Weight::ONE);
+            promise!(8, account.clock.weight() == weight, "class {class} does not weigh {weight:?}");
+        }
+        for queue in &self.shares.queues {
+            let weight = weight_of(queue, settings);
+            promise!(8, queue.account.clock.weight() == weight, "a queue does not weigh {weight:?}");
         }
         Ok(())
     }

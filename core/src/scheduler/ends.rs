@@ -5,12 +5,15 @@ use crate::messages::{Outbox, Released};
 use crate::mutation::{self, Mutation};
 use crate::outcome::{Outcome, StopCause};
 use crate::spec::Start;
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 use super::plan::Turn;
 use super::queue::Entry;
 use super::shapes::{Place, ShapeId};
 use super::{Scheduler, groups};
+
+/// The mean of all run times forgets a run after about so many others.
+const RUNS_REMEMBERED: u64 = 16;
 
 impl Scheduler {
     /// These hold units that are gone: they are stopped and queue again.
@@ -56,14 +59,20 @@ impl Scheduler {
         self.drop_group_when_clear(id);
     }
 
-    /// How long a task ran that ended by itself or in time, under the name its role gives.
+    /// How long a task ran that ended by itself or in time, also under the name its role gives.
     pub(super) fn remember_duration(&mut self, now: Time, released: &Released) {
         let Some(live) = self.live.get(released.attempt.slot) else { return };
         let known = live.attempt == released.attempt && released.outcome.tells_duration();
-        let group = groups::find(&self.jobs, released.attempt.task.group).filter(|_| known);
+        if !known {
+            return;
+        }
+        let ran = now.since(live.since);
+        let kept = self.mean_run.0 - self.mean_run.0 / RUNS_REMEMBERED;
+        self.mean_run = if self.mean_run.is_zero() { ran } else { Span(kept + ran.0 / RUNS_REMEMBERED) };
+        let group = groups::find(&self.jobs, released.attempt.task.group);
         let role = group.map(|group| &group.roles[usize::from(released.attempt.task.role)]);
         if let Some(key) = role.and_then(|role| role.task_key.as_ref()) {
-            self.durations.record(key, now.since(live.since));
+            self.durations.record(key, ran);
         }
     }
 

@@ -102,8 +102,7 @@ impl Scheduler {
     /// The same for the work of a job that has not waited for long.
     pub(super) fn place_of_job(&self, id: JobId) -> (LeafId, Option<Span>) {
         let job = self.jobs.get(id.0).expect("the caller has seen the job");
-        let shares = &self.settings.shares;
-        let matters = shares.non_preemptible_factor.is_some() || shares.excess_budget.is_some();
+        let matters = self.settings.shares.minds_lifetimes();
         (job.leaf, job.lifetime().filter(|_| matters))
     }
 
@@ -282,10 +281,12 @@ impl Scheduler {
         }
     }
 
-    /// The settings share otherwise: every job finds its leaf anew, and everything is looked at.
-    pub(super) fn share_anew(&mut self, now: Time) {
-        self.shares = Shares::new(&self.settings.shares);
-        (self.grants, self.limits) = (None, Limits::default());
+    /// The settings place jobs otherwise: every job finds its leaf anew, and everything is looked at. What
+    /// shares of the same name have used is remembered.
+    pub(super) fn share_anew(&mut self, now: Time, before: &ShareSettings) {
+        let shares_before = std::mem::replace(&mut self.shares, Shares::new(&self.settings.shares));
+        let limits_before = std::mem::take(&mut self.limits);
+        self.grants = None;
         self.elastic.aside.clear();
         self.limited = Limits::any(&self.settings.shares);
         std::mem::replace(&mut self.shapes, Shapes::new()).dissolve(&mut self.nodes);
@@ -306,6 +307,8 @@ impl Scheduler {
             self.charge(now, self.leaf_of(task.job()), task, 1);
             self.charge_job(now, task, 1);
         }
+        let renamed = self.shares.inherit(now, &shares_before, before, &self.settings.shares);
+        self.inherit_limits(now, limits_before, &renamed);
     }
 
     /// Puts what waits of a job, which is listed nowhere any more, into the leaf that it belongs to by now,

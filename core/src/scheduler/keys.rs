@@ -7,7 +7,7 @@ use crate::settings::{ShareKey, ShareSettings};
 use crate::shares::flow::FlowValue;
 use crate::shares::ratio::{Fraction, Weight};
 use crate::shares::run_time::{self, VirtualTime};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 use super::account::Account;
 use super::order::Order;
@@ -41,6 +41,8 @@ impl Key {
 /// What a key is computed from, apart from the share itself.
 pub(super) struct Scales<'a> {
     pub(super) now: Time,
+    /// Run time is compared as it will be in so long.
+    pub(super) ahead: Span,
     pub(super) settings: &'a ShareSettings,
     /// Of each kind, all there is.
     pub(super) capacity: &'a dyn Fn(KindId) -> i128,
@@ -69,7 +71,9 @@ impl Scales<'_> {
                 let parts = dominant_parts(&usage, self.capacity);
                 Key::Part(Fraction::new(u128::from(parts), u128::from(WHOLE)).over(weight))
             }
-            ShareKey::RunTime => Key::RunTime(account.clock.after(self.now, account.cost, wish.cost), weight),
+            ShareKey::RunTime => {
+                Key::RunTime(account.clock.ahead(self.now, account.cost, wish.cost, self.ahead), weight)
+            }
         }
     }
 }

@@ -124,7 +124,7 @@ impl Scheduler {
         let Some(clock) = clock else { return Had { so_far: 0, in_one_span: 0 } };
         let (less, more) = changes.get(&job).copied().unwrap_or_default();
         let cost = (clock.cost + more).saturating_sub(less);
-        let (so_far, in_one_span) = clock.clock.ahead(now, clock.cost, cost, span);
+        let (so_far, in_one_span) = clock.clock.so_far_and_next(now, clock.cost, cost, span);
         Had { so_far, in_one_span }
     }
 
@@ -132,7 +132,7 @@ impl Scheduler {
     fn step_of(&self, task: TaskId, now: Time, span: Span) -> u128 {
         let clock = self.jobs.get(task.job().0).and_then(|job| job.clock.as_deref());
         let cost = self.price(self.request_of(task)).cost;
-        clock.map_or(0, |clock| clock.clock.ahead(now, 0, cost, span).1)
+        clock.map_or(0, |clock| clock.clock.so_far_and_next(now, 0, cost, span).1)
     }
 
     /// Whether elastic groups give to each other, and one of them would take something.

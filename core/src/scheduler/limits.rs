@@ -314,6 +314,41 @@ impl Scheduler {
         }
     }
 
+    /// What was drawn and which tokens were used counts on, also where queues have other numbers by now.
+    pub(super) fn inherit_limits(&mut self, now: Time, before: Limits, renamed: &BTreeMap<u32, u32>) {
+        self.limits.scheduling = before.scheduling;
+        let queues = before.queues.into_iter();
+        self.limits.queues =
+            queues.filter_map(|(queue, bucket)| Some((*renamed.get(&queue)?, bucket))).collect();
+        self.rate_anew(now);
+        if self.settings.shares.excess_budget.is_none() {
+            return;
+        }
+        for (slot, drawn) in before.draws {
+            let Some(live) = self.live.get(slot) else { continue };
+            let queue = self.shares.leaf(self.leaf_of(live.attempt.task.job())).queue;
+            *self.limits.drawn.entry(queue).or_default() += drawn;
+            self.limits.draws.insert(slot, drawn);
+        }
+    }
+
+    /// Limits are others, but everybody stands where he stood: what stands aside is looked at again.
+    pub(super) fn limit_anew(&mut self, now: Time) {
+        self.limited = Limits::any(&self.settings.shares);
+        self.rate_anew(now);
+        self.release_all_limits(now);
+    }
+
+    fn rate_anew(&mut self, now: Time) {
+        let rates = self.settings.shares.rates;
+        if let (Some(rate), Some(bucket)) = (rates.scheduling, &mut self.limits.scheduling) {
+            bucket.set_rate(now, rate);
+        }
+        if let Some(rate) = rates.queue_scheduling {
+            self.limits.queues.values_mut().for_each(|bucket| bucket.set_rate(now, rate));
+        }
+    }
+
     /// What an attempt has drawn is given back.
     pub(super) fn give_back_draw(&mut self, leaf: LeafId, slot: Slot) {
         if let Some(drawn) = self.limits.draws.remove(&slot) {

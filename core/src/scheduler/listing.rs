@@ -1,13 +1,17 @@
 //! What waits, in order: the first of every shape are looked at, so the work grows with the shapes that wait
 //! and with what is asked for, not with the length of the queue.
 
+use std::collections::BTreeMap;
+
 use crate::id::{GroupId, JobId};
 use crate::messages::{RoleSize, WaitingEntry};
 use crate::settings::JobKey;
 
 use super::gangs::gang_size;
+use super::leaf::LeafId;
 use super::order::Order;
 use super::queue::Entry;
+use super::rehearsal::Listed;
 use super::shapes::{ShapeKey, waits};
 use super::{Scheduler, groups};
 
@@ -15,23 +19,24 @@ use super::{Scheduler, groups};
 const ENTRIES_MAX: usize = 10_000;
 
 impl Scheduler {
-    /// Up to so many entries that wait: strict bands one after the other, in each the shares that hold the
-    /// least now first, inside a share its own order.
+    /// Up to so many entries that wait, in the order in which they would be served if there were room for
+    /// them and no limit in their way; each is taken to start whole before the shares are compared again.
     pub fn first_waiting(&self, limit: usize) -> Vec<WaitingEntry> {
         let limit = limit.min(ENTRIES_MAX);
-        let mut found = Vec::new();
+        let mut lines: BTreeMap<LeafId, Vec<Listed>> = BTreeMap::new();
         for (id, shape) in self.shapes.iter().filter(|(id, _)| self.shapes.waiting(*id) > 0) {
             let is_gang = matches!(shape.key, ShapeKey::Gang(..));
-            let leaf = self.shares.leaf(shape.leaf);
-            let held = self.shares.queue_of(shape.leaf).account.cost;
+            let line = lines.entry(shape.leaf).or_default();
             for entry in shape.queue.first(limit, |queued| waits(&self.jobs, id, is_gang, queued)) {
-                let (order, waiting) = self.order_and_size(entry, &shape.key);
-                found.push(((leaf.level, held, shape.leaf, order), waiting));
+                let (order, entry) = self.order_and_size(entry, &shape.key);
+                line.push(Listed { order, shape: id, heads: entry.tasks / gang_size(&shape.key), entry });
             }
         }
-        found.sort_unstable_by_key(|(key, _)| *key);
-        found.truncate(limit);
-        found.into_iter().map(|(_, waiting)| waiting).collect()
+        for line in lines.values_mut() {
+            line.sort_unstable_by_key(|listed| listed.order);
+            line.truncate(limit);
+        }
+        self.rehearse(lines, limit)
     }
 
     /// How large the groups of a job are that have not ended.

@@ -65,6 +65,7 @@ mod prospects;
 mod questions;
 mod queue;
 mod realms;
+mod rehearsal;
 mod relief;
 mod resize;
 mod restand;
@@ -84,6 +85,7 @@ mod topology;
 mod victims;
 mod views;
 mod wants;
+mod weigh;
 mod windows;
 
 use std::collections::VecDeque;
@@ -101,7 +103,7 @@ use crate::settings::Settings;
 use crate::shares::bucket::Bucket;
 use crate::shares::durations::Durations;
 use crate::spec::{Filters, NodeFacts, ShapeSpec};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 use ageing::Ageing;
 pub use check::Startable;
@@ -169,6 +171,8 @@ pub struct Scheduler {
     limited: bool,
     told: Told,
     durations: Durations,
+    /// How long tasks run, the last ones counting most.
+    mean_run: Span,
     /// What is known of groups that are to fail when they can never fit.
     #[serde(skip)]
     prospects: Prospects,
@@ -202,6 +206,7 @@ impl Scheduler {
             witnessed: false,
             limited: Limits::any(&settings.shares),
             durations: Durations::new(DURATIONS_MAX),
+            mean_run: Span::ZERO,
             prospects: Prospects::default(),
             nodes_mind: false,
             elastic: Elastic::default(),
@@ -301,7 +306,7 @@ impl Scheduler {
         let widened = settings.kinds.len() != self.settings.kinds.len();
         let shared_otherwise = settings.shares != self.settings.shares;
         let chosen_otherwise = settings.placement != self.settings.placement;
-        Settings::replace(&mut self.settings, settings);
+        let before = Settings::replace(&mut self.settings, settings);
         self.live.order_by_start(self.settings.rebalance.any());
         self.elastic.even_at = None;
         self.nodes.faults.change_settings(self.settings.faulty, now);
@@ -313,8 +318,12 @@ impl Scheduler {
             self.rebuild();
         }
         let was_plain = self.shares.is_plain();
-        if shared_otherwise {
-            self.share_anew(now);
+        match shared_otherwise {
+            true if widened || self.settings.shares.places_otherwise(&before.shares) => {
+                self.share_anew(now, &before.shares);
+            }
+            true => self.weigh_anew(now, &before.shares),
+            false => {}
         }
         self.told.anew |= (widened || shared_otherwise) && !(was_plain && self.shares.is_plain());
     }

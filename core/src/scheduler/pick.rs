@@ -12,10 +12,10 @@ use smallvec::SmallVec;
 use crate::id::NodeId;
 use crate::settings::{JobKey, ShareKey};
 use crate::shares::ratio::Weight;
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 use super::Scheduler;
-use super::account::Price;
+use super::account::{Account, Price};
 use super::grants::Grants;
 use super::keys::{Key, Scales, Wish};
 use super::leaf::LeafId;
@@ -24,6 +24,9 @@ use super::nodes::Nodes;
 use super::order::Order;
 use super::shapes::{ShapeId, ShapeKey, Shapes};
 use super::shares::{class_weight, weight_of};
+
+/// Run time is compared as it will be after so many more runs of the usual length.
+const RUNS_AHEAD: u64 = 4;
 
 /// What a leaf can have served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -271,15 +274,27 @@ impl Scheduler {
     }
 
     pub(super) fn key(&self, kind: ShareKey, of: KeyOf, weight: Weight, pick: &Pick, now: Time) -> Key {
-        let shape = pick.offer.shape();
-        let request = self.shapes.get(shape).total_request();
-        let wish = Wish { order: pick.order, cost: self.price_of(shape).cost, request: &request };
-        let capacity = |kind| self.nodes.capacity(kind);
-        let scales = Scales { now, settings: &self.settings.shares, capacity: &capacity };
         let account = match of {
             KeyOf::Class(class) => &self.shares.classes[class],
             KeyOf::Queue(leaf) => &self.shares.queue_of(leaf).account,
         };
+        self.key_by(kind, account, weight, (pick.order, pick.offer.shape()), now)
+    }
+
+    /// The key of a share with these books if the head of a shape were served.
+    pub(super) fn key_by(
+        &self,
+        kind: ShareKey,
+        account: &Account,
+        weight: Weight,
+        (order, shape): (Order, ShapeId),
+        now: Time,
+    ) -> Key {
+        let request = self.shapes.get(shape).total_request();
+        let wish = Wish { order, cost: self.price_of(shape).cost, request: &request };
+        let capacity = |kind| self.nodes.capacity(kind);
+        let ahead = Span(self.mean_run.0.saturating_mul(RUNS_AHEAD));
+        let scales = Scales { now, ahead, settings: &self.settings.shares, capacity: &capacity };
         scales.key(kind, account, weight, wish)
     }
 

@@ -128,6 +128,13 @@ impl Shares {
         Arc::clone(&self.queue_names[queue as usize])
     }
 
+    /// The names of the class and the queue of a queue share.
+    pub(super) fn name_of(&self, queue: u32) -> (Arc<str>, Option<Arc<str>>) {
+        let share = &self.queues[queue as usize];
+        let class = Arc::clone(&self.class_names[usize::from(share.class)]);
+        (class, share.queue.map(|queue| self.queue_name(queue)))
+    }
+
     fn note_change(&mut self, queue: u32) {
         if !std::mem::replace(&mut self.queues[queue as usize].changed, true) {
             self.changed.push(queue);

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::document::{Fault, FaultKind, Faults};
 use crate::resources::Kinds;
 use crate::spec::{Filters, NodeChoice, OnUnsatisfiable, PoolDefault};
 use crate::time::Span;
@@ -79,11 +80,29 @@ impl Default for ClaimAfter {
 
 impl Settings {
     /// Puts other settings into the place of these, whose filters stay.
-    pub fn replace(current: &mut Arc<Settings>, next: Arc<Settings>) {
+    pub fn replace(current: &mut Arc<Settings>, next: Arc<Settings>) -> Arc<Settings> {
         let before = std::mem::replace(current, next);
         if !current.filters.are(&before.filters) {
             Arc::make_mut(current).filters = before.filters.clone();
         }
+        before
+    }
+
+    /// These settings with parts of them changed, as a file would give them, under the next version. An edit
+    /// with problems answers all of them.
+    pub fn edited(
+        &self,
+        edit: impl FnOnce(&mut RawSettings) -> Result<(), Faults>,
+    ) -> Result<Settings, Faults> {
+        let mut raw = RawSettings::from(self);
+        edit(&mut raw)?;
+        let settings = raw.validate()?;
+        // Amounts are stored by the number of their kind.
+        if !settings.kinds.continues(&self.kinds) {
+            let expected = "kinds can be added at the end while work goes on, not taken away or moved";
+            return Err(Faults::from(Fault::new("resources", FaultKind::Refused, None, expected)));
+        }
+        Ok(Settings { version: self.version + 1, filters: self.filters.clone(), ..settings })
     }
 
     /// How long something waits until nodes may be kept for it; nothing if they never are.

@@ -170,6 +170,7 @@ impl RawShares {
         let default_key = if classes.is_some() { ShareKey::Entitlement } else { ShareKey::Fifo };
         let seconds = |name, value, bounds| seconds_or_default(log, name, value, bounds);
         ShareSettings {
+            queues_by_name: by_name(&queues),
             queues,
             share_key: self.share_key.unwrap_or(default_key),
             queue_key,
@@ -214,7 +215,8 @@ impl RawShares {
                 percents.lowest()
             }),
         };
-        Some(ClassSettings { percents, requestors, default, caps })
+        let default_is_stated = self.default_class.is_some();
+        Some(ClassSettings { percents, requestors, default, default_is_stated, caps })
     }
 
     fn queues(&self, classes: Option<&ClassSettings>, kinds: &Kinds, log: &FaultLog) -> Vec<QueueSettings> {
@@ -324,7 +326,11 @@ impl RawShares {
             |rate: Rate| RawRate { per_second: rate.millionths_per_second as f64 / 1e6, burst: rate.burst };
         let strict = settings.bands.iter().filter(|band| band.strict);
         RawShares {
-            default_class: settings.classes.as_ref().map(|all| class_name(all, all.default.at())),
+            default_class: settings
+                .classes
+                .as_ref()
+                .filter(|all| all.default_is_stated)
+                .map(|all| class_name(all, all.default.at())),
             classes: Some(classes.into_iter().flatten().collect()),
             queues: Some(queues.collect()),
             share_key: Some(settings.share_key),
@@ -346,6 +352,13 @@ impl RawShares {
             }),
         }
     }
+}
+
+/// The places of queues in the order of their names.
+fn by_name(queues: &[QueueSettings]) -> Vec<u32> {
+    let mut places: Vec<u32> = (0..queues.len() as u32).collect();
+    places.sort_by_key(|place| &queues[*place as usize].name);
+    places
 }
 
 impl Default for ShareSettings {

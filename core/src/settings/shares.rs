@@ -6,7 +6,7 @@ use crate::resources::KindId;
 use crate::shares::bucket::Rate;
 use crate::shares::classes::{ClassIndex, Percents};
 use crate::shares::ratio::Weight;
-use crate::shares::requestors::RequestorMap;
+use crate::shares::requestors::{ClassPatterns, RequestorMap};
 use crate::time::Span;
 
 /// One part of a resource weight: what one whole unit of a kind costs is a whole number of these.
@@ -20,6 +20,8 @@ pub struct ShareSettings {
     /// Without classes everything is in one.
     pub classes: Option<ClassSettings>,
     pub queues: Vec<QueueSettings>,
+    /// The places of the queues in the order of their names: a job is looked up, however many there are.
+    pub(super) queues_by_name: Vec<u32>,
     /// How classes are compared.
     pub share_key: ShareKey,
     /// How the queues of a class are compared.
@@ -49,6 +51,8 @@ pub struct ClassSettings {
     pub requestors: RequestorMap,
     /// Where requestors go that no pattern matches.
     pub default: ClassIndex,
+    /// Somebody said so; else it is the class with the lowest percent, whichever that is.
+    pub default_is_stated: bool,
     /// By class: what all of its work together may hold at most, where there is a limit.
     pub caps: Vec<Option<Ceiling>>,
 }
@@ -140,6 +144,31 @@ impl ShareSettings {
         found.or_else(|| (name.is_empty() && !self.bands.is_empty()).then(|| self.bands.len() - 1))
     }
 
+    /// Whether a job may have another place than by these settings: another share, another order in it, or
+    /// another cost. Percents, weights, limits and keys of shares place nobody.
+    pub fn places_otherwise(&self, other: &ShareSettings) -> bool {
+        self.classes_of_jobs() != other.classes_of_jobs()
+            || !self.queues_of_jobs().eq(other.queues_of_jobs())
+            || self.minds_lifetimes() != other.minds_lifetimes()
+            || (self.job_key, self.ageing) != (other.job_key, other.ageing)
+            || self.bands != other.bands
+            || self.resource_weights != other.resource_weights
+    }
+
+    /// Whose jobs belong to which class.
+    fn classes_of_jobs(&self) -> Option<(&[ClassPatterns], ClassIndex)> {
+        self.classes.as_ref().map(|classes| (classes.requestors.source(), classes.default))
+    }
+
+    fn queues_of_jobs(&self) -> impl Iterator<Item = (&str, Option<ClassIndex>)> {
+        self.queues.iter().map(|queue| (queue.name.as_str(), queue.class))
+    }
+
+    /// Whether limits tell work of different lifetimes apart.
+    pub fn minds_lifetimes(&self) -> bool {
+        self.non_preemptible_factor.is_some() || self.excess_budget.is_some()
+    }
+
     /// The name of the class of a job: that of its queue, or else by who asks for it.
     pub fn class_of(&self, requestor: &str, queue: &str) -> Option<&str> {
         let classes = self.classes.as_ref()?;
@@ -149,7 +178,9 @@ impl ShareSettings {
     }
 
     pub fn queue(&self, name: &str) -> Option<usize> {
-        self.queues.iter().position(|queue| queue.name == name)
+        let name_of = |place: &u32| self.queues[*place as usize].name.as_str();
+        let found = self.queues_by_name.binary_search_by(|place| name_of(place).cmp(name));
+        found.ok().map(|index| self.queues_by_name[index] as usize)
     }
 
     /// Levels that go one before the other: one for each strict band, and one for all the rest.

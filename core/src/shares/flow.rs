@@ -83,6 +83,13 @@ impl Flow {
         self.since = now.max(self.since);
     }
 
+    /// It was as much as this before, whatever the usage is now.
+    pub fn remember(&mut self, now: Time, half_time: Span, before: FlowValue) {
+        let flow = self.value(now, half_time).max(before);
+        self.excess = FlowValue(flow.0.saturating_sub(FlowValue::of_usage(self.usage).0));
+        self.since = now.max(self.since);
+    }
+
     /// The flow at a time. If the half-time changes, say the usage again at that moment: the memory
     /// before it faded by the old one.
     pub fn value(&self, now: Time, half_time: Span) -> FlowValue {

@@ -78,7 +78,12 @@ impl RunTime {
     /// What the value would be after one more instance ran for `quantum`: decisions compare this, or
     /// large units would be favoured.
     pub fn after_step(&self, cost: u64, quantum: Span) -> VirtualTime {
-        let (added, _) = self.divide(u128::from(cost) * u128::from(quantum.0));
+        self.after_steps(u128::from(cost) * u128::from(quantum.0))
+    }
+
+    /// What the value would be after so much more: the sum of cost times microseconds.
+    pub fn after_steps(&self, product: u128) -> VirtualTime {
+        let (added, _) = self.divide(product);
         VirtualTime(self.value.0.saturating_add(added))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::id::{Attempt, NodeId};
+use crate::id::{Attempt, GroupId, JobId, NodeId, Slot, TaskId};
 use crate::machine::{Broken, promise};
 use crate::messages::{AgentMessage, ExecutorMessage};
 use crate::outcome::{Exit, FailureCause, Phase};
@@ -69,10 +69,19 @@ impl Executors {
         self.running.keys().copied()
     }
 
-    /// The named units that executions use, by node.
-    pub(super) fn units(&self) -> impl Iterator<Item = (NodeId, Attempt, &UnitNames)> {
-        let running = self.running.iter();
-        running.filter_map(|((node, attempt), one)| Some((*node, *attempt, one.units.as_deref()?)))
+    /// Nodes on which something has not ended, each once.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let mut last = None;
+        let nodes = self.running.keys().map(|(node, _)| *node);
+        nodes.filter(move |node| last.replace(*node) != Some(*node))
+    }
+
+    /// What has not ended on a node, and the named units that it uses.
+    pub(super) fn running_on(&self, node: NodeId) -> impl Iterator<Item = (Attempt, Option<&UnitNames>)> {
+        let task = TaskId { group: GroupId::new(JobId(0), 0), role: 0, index: 0 };
+        let first = Attempt { task, number: 0, slot: Slot(0) };
+        let of_node = self.running.range((node, first)..).take_while(move |((on, _), _)| *on == node);
+        of_node.map(|((_, attempt), one)| (*attempt, one.units.as_deref()))
     }
 
     pub(super) fn handle(

@@ -7,9 +7,7 @@ use fastrand::Rng;
 use crate::cluster_state::Node;
 use crate::explanation::Subject;
 use crate::id::{GroupId, JobId, NodeId, Ticket};
-use crate::messages::{
-    ClusterMessage, JobMessage, MonitorMessage, Outbox, RebalancerMessage, RunnerMessage, SchedulerMessage,
-};
+use crate::messages::{ClusterMessage, JobMessage, Outbox, SchedulerMessage};
 use crate::node_agent::NodeAgent;
 use crate::settings::Settings;
 use crate::spec::{Availability, Condition, NodePatch, NodeSpec, PoolState};
@@ -156,8 +154,16 @@ impl Troublemaker {
             }
             Fault::ChangeSettings => {
                 self.settings += 1;
-                let settings = workload::settings(&mut self.rng, self.settings);
-                tell_settings(world, Arc::new(settings));
+                let settings = match self.rng.bool() {
+                    true => workload::settings(&mut self.rng, self.settings),
+                    // Everybody stays where he is.
+                    false => {
+                        let settings = world.scheduler.settings().clone();
+                        let shares = standings::weigh(&mut self.rng, &settings.shares);
+                        Settings { version: self.settings, shares, ..settings }
+                    }
+                };
+                world.tell_settings(&Arc::new(settings));
             }
         }
     }
@@ -319,21 +325,6 @@ pub(super) fn report_heartbeats(world: &mut World) {
 
 pub(super) fn tell_cluster(world: &mut World, message: ClusterMessage) {
     world.tell(Party::Cluster, Batch::Cluster(vec![message]));
-}
-
-fn tell_settings(world: &mut World, settings: Arc<Settings>) {
-    world.tell(Party::Jobs, Batch::Jobs(vec![JobMessage::Settings(Arc::clone(&settings))]));
-    tell_cluster(world, ClusterMessage::Settings(Arc::clone(&settings)));
-    let scheduler = SchedulerMessage::Settings(Arc::clone(&settings));
-    world.tell(Party::Scheduler, Batch::Scheduler(vec![scheduler]));
-    let runner = RunnerMessage::Settings(Arc::clone(&settings));
-    world.tell(Party::Runner, Batch::Runner(vec![runner]));
-    if world.monitor.is_some() {
-        let monitor = MonitorMessage::Settings(Arc::clone(&settings));
-        world.tell(Party::Monitor, Batch::Monitor(vec![monitor]));
-    }
-    let rebalancer = RebalancerMessage::Settings(settings);
-    world.tell(Party::Rebalancer, Batch::Rebalancer(vec![rebalancer]));
 }
 
 pub(super) fn node_name(world: &World, node: NodeId) -> Option<String> {

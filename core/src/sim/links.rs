@@ -80,7 +80,8 @@ impl Queues {
 
     /// Links to one party with something on them.
     pub(super) fn waiting_for(&self, to: Party) -> Vec<Link> {
-        self.waiting().filter(|link| link.to == to).collect()
+        let first = Link { to, from: Party::Host };
+        self.queues.range(first..).map(|(link, _)| *link).take_while(|link| link.to == to).collect()
     }
 
     /// Drops what is on its way between two parties.

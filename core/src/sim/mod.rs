@@ -5,6 +5,8 @@ mod ageing;
 mod claims;
 mod company;
 mod control;
+#[cfg(test)]
+mod convergence;
 mod doors;
 mod elastic;
 mod endings;
@@ -29,6 +31,7 @@ mod stops;
 mod teeth;
 #[cfg(test)]
 mod tests;
+mod tidings;
 mod tries;
 mod units;
 mod usage;

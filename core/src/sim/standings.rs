@@ -11,6 +11,8 @@ use crate::resources::Kinds;
 use crate::settings::{
     JobKey, RawClass, RawQueue, RawRate, RawRates, RawShares, ShareKey, ShareSettings, ShareUnit,
 };
+use crate::shares::classes::{ClassPercent, Percents};
+use crate::shares::ratio::Weight;
 use crate::spec::{JobSpec, Standing, StandingChange};
 use crate::time::{Span, Time};
 
@@ -57,6 +59,30 @@ fn raw_shares(rng: &mut Rng) -> RawShares {
         ..RawShares::default()
     }
     .with_strict_bands(rng)
+}
+
+/// The same shares, weighed and compared otherwise.
+pub(super) fn weigh(rng: &mut Rng, shares: &ShareSettings) -> ShareSettings {
+    let mut shares = shares.clone();
+    let keys = [ShareKey::Fifo, ShareKey::Flow, ShareKey::Dominant, ShareKey::RunTime];
+    if let Some(classes) = &mut shares.classes {
+        let of_class = |class: &ClassPercent| {
+            let percent = if class.percent == 0 { 0 } else { rng.i64(1..60) };
+            (class.name.clone(), percent)
+        };
+        let percents: Vec<(String, i64)> = classes.percents.classes().iter().map(of_class).collect();
+        classes.percents = Percents::new(&percents).expect("somebody has some");
+        let keys = [&keys[..], &[ShareKey::Entitlement]].concat();
+        shares.share_key = rng.choice(keys).expect("not empty");
+    }
+    for queue in &mut shares.queues {
+        queue.weight = Weight::from_number(rng.u32(1..5).into()).expect("a weight");
+    }
+    shares.queue_key = rng.choice(keys).expect("not empty");
+    shares.half_time = Span::from_whole_seconds(rng.u64(1..20));
+    let unit = rng.choice([ShareUnit::Slot, ShareUnit::Weighted, ShareUnit::Dominant]);
+    shares.unit = unit.expect("not empty");
+    shares
 }
 
 impl RawShares {

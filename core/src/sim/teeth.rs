@@ -36,6 +36,7 @@ const ALL: &[Mutation] = &[
     Mutation::OverlookFilters,
     Mutation::MissAgeing,
     Mutation::KeepOldStanding,
+    Mutation::KeepOldWeights,
     Mutation::TrustOldProspect,
     Mutation::GiveUpEarly,
     Mutation::LoseReturnedTask,

@@ -201,8 +201,9 @@ impl World {
     pub fn settle(&mut self, behaviour: &mut dyn Behaviour) -> Result<(), Broken> {
         loop {
             self.run_executors();
-            let waiting = self.open_links().into_iter().map(|link| link.to);
-            let Some(to) = waiting.chain(self.due()).min() else { return Ok(()) };
+            // Links are in the order of those they lead to.
+            let waiting = self.queues.waiting().find(|link| self.is_open(*link)).map(|link| link.to);
+            let Some(to) = waiting.into_iter().chain(self.due()).min() else { return Ok(()) };
             let links = self.open_links_to(to);
             let batches = links.iter().flat_map(|link| std::iter::repeat_n(*link, self.queues.length(*link)));
             let batches: Vec<Link> = batches.collect();
@@ -224,7 +225,6 @@ impl World {
     ) -> Result<(), Broken> {
         let batches: Vec<Batch> = links.iter().filter_map(|link| self.queues.pop(*link)).collect();
         let mut out = Outbox::default();
-        let broken = self.broken_nodes();
         match to {
             Party::Jobs => machine_turn!(self, self.jobs, Batch::Jobs, batches, out),
             Party::Scheduler => {
@@ -239,7 +239,7 @@ impl World {
                 self.ages.watch(self.now, &self.scheduler);
             }
             Party::Cluster => {
-                let adopted = adopted(&batches);
+                let (broken, adopted) = (self.broken_nodes(), adopted(&batches));
                 machine_turn!(self, self.cluster, Batch::Cluster, batches, out);
                 self.check_broken_nodes(&broken, &adopted, &out)?;
                 self.usage_log.watch(self.now, &self.cluster)?;
@@ -259,7 +259,12 @@ impl World {
         }
         self.nearness.hear(&out, &self.jobs)?;
         self.pass_on(to, out);
-        self.check_executions()
+        match to {
+            // Executions begin on one node at a time; what a node can hold, ClusterState says.
+            Party::Executor(node) => self.check_executions_on(node),
+            Party::Cluster => self.executors.nodes().try_for_each(|node| self.check_executions_on(node)),
+            _ => Ok(()),
+        }
     }
 
     /// Notes what the Scheduler is about to hear of failures.
@@ -349,33 +354,27 @@ impl World {
     }
 
     /// What really runs on a node fits there, whatever the ledger says, unless the node shrank.
-    fn check_executions(&self) -> Result<(), Broken> {
-        let mut held: BTreeMap<NodeId, Resources> = BTreeMap::new();
-        for (node, attempt) in self.executors.running() {
+    fn check_executions_on(&self, id: NodeId) -> Result<(), Broken> {
+        // A node that was given up may still run what it lost; it gets nothing new until swept.
+        let Some(node) = self.cluster.node(id).filter(|node| node.liveness == Liveness::Ready) else {
+            return Ok(());
+        };
+        let mut held = Resources::new();
+        let mut units: BTreeMap<(&str, &str), Attempt> = BTreeMap::new();
+        for (attempt, given) in self.executors.running_on(id) {
             if let Some(request) = self.request_of(attempt) {
-                *held.entry(node).or_default() += &request;
+                held += &request;
             }
-        }
-        let mut units: BTreeMap<(NodeId, &str, &str), Attempt> = BTreeMap::new();
-        for (node, attempt, given) in self.executors.units() {
-            let is_ready = self.cluster.node(node).is_some_and(|node| node.liveness == Liveness::Ready);
-            for (kind, names) in given.iter().filter(|_| is_ready) {
+            for (kind, names) in given.into_iter().flat_map(|given| given.iter()) {
                 for name in names {
-                    let before = units.insert((node, kind, name), attempt);
-                    promise!(1, before.is_none(), "{attempt} uses {kind} {name} on {node}, and another does");
+                    let before = units.insert((kind, name), attempt);
+                    promise!(1, before.is_none(), "{attempt} uses {kind} {name} on {id}, and another does");
                 }
             }
         }
-        for (id, held) in held {
-            let Some(node) = self.cluster.node(id) else { continue };
-            // A node that was given up may still run what it lost; it gets nothing new until swept.
-            if node.liveness != Liveness::Ready {
-                continue;
-            }
-            let mut free = node.offered();
-            free -= &held;
-            promise!(1, !free.has_negative() || node.deficit(), "more runs on {id} than it can hold");
-        }
+        let mut free = node.offered();
+        free -= &held;
+        promise!(1, !free.has_negative() || node.deficit(), "more runs on {id} than it can hold");
         Ok(())
     }
 

@@ -101,8 +101,6 @@ pub enum Problem {
     UnknownFilter { known: String },
     #[error("the filter cannot be asked this: {why}")]
     FilterRefuses { why: String },
-    #[error("not supported yet")]
-    NotSupported,
 }
 
 const VALUE_SHOWN_MAX: usize = 80;

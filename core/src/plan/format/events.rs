@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::document::{Cursor, Fault, FaultKind, FaultLog, Fields, Later, Value};
+use crate::document::{Cursor, Fault, FaultKind, FaultLog, Fields, Value};
 use crate::messages::Cancelled;
 use crate::plan::{Happening, ScenarioEvent, Which};
 use crate::resources::Kinds;
@@ -11,14 +11,25 @@ use crate::spec::{NodePatch, PoolState, Units};
 use crate::time::Time;
 
 use super::names::Names;
+use super::settings_course::SettingsCourse;
 use super::{access, jobs, nodes, reprioritise, resize};
 
-const ACTIONS: [&str; 10] =
-    ["finish", "fail", "node", "pool", "submit", "cancel", "abort", "extend", "reprioritise", "resize"];
+const ACTIONS: [&str; 12] = [
+    "finish",
+    "fail",
+    "idle",
+    "node",
+    "pool",
+    "submit",
+    "cancel",
+    "abort",
+    "extend",
+    "reprioritise",
+    "resize",
+    "settings",
+];
 /// Those that name a job.
 const ABOUT_JOBS: [&str; 7] = ["finish", "fail", "cancel", "abort", "extend", "reprioritise", "resize"];
-/// What may happen according to the format, but nothing acts on yet.
-const LATER_ACTIONS: [&str; 2] = ["idle", "settings"];
 
 /// An event as it stands in the file. What could not be read keeps its place in time, because later
 /// events may refer to it.
@@ -26,6 +37,17 @@ struct Entry {
     at: Time,
     position: usize,
     what: Option<Happening>,
+}
+
+/// Where an event stands, and what it may refer to.
+struct Place<'a> {
+    now: Time,
+    /// Its position in the file.
+    position: usize,
+    course: &'a SettingsCourse,
+    node_names: &'a Names,
+    /// A node comes by it.
+    comes: bool,
 }
 
 /// Makes the kinds known that nodes come to offer by an event; what is wrong with their names is
@@ -41,17 +63,19 @@ pub(super) fn declare_kinds(events: &Value, kinds: &mut Kinds) {
 
 pub(super) fn read_all(
     list: Cursor<'_>,
-    settings: &mut Settings,
+    settings: &Settings,
     now: Time,
     mut job_names: Names,
     mut node_names: Names,
 ) -> Vec<ScenarioEvent> {
     let coming = nodes_to_come(list, &mut node_names);
+    let course = SettingsCourse::read(list, settings);
     let mut position = 0;
     let entries = list.list(|item| {
+        let (course, node_names, comes) = (&course, &node_names, coming.contains(&position));
+        let place = Place { now, position, course, node_names, comes };
         position += 1;
-        let nodes = NodeNames { names: &node_names, comes: coming.contains(&(position - 1)) };
-        let (at, what) = item.table(|fields| read_event(fields, settings, now, nodes))?;
+        let (at, what) = item.table(|fields| read_event(fields, &place))?;
         Some(Entry { at: at?, position: position - 1, what })
     });
     let mut entries = entries.unwrap_or_default();
@@ -62,13 +86,6 @@ pub(super) fn read_all(
         }
     }
     entries.into_iter().filter_map(|entry| Some(ScenarioEvent { at: entry.at, what: entry.what? })).collect()
-}
-
-/// The names of nodes that events may speak of, and whether the node of this event comes by it.
-#[derive(Clone, Copy)]
-struct NodeNames<'a> {
-    names: &'a Names,
-    comes: bool,
 }
 
 /// The positions of the events by which nodes come: of those that name a node that is not there from the
@@ -111,44 +128,36 @@ fn check_jobs(event: &Cursor<'_>, names: &mut Names) {
     }
 }
 
-fn read_event(
-    fields: &Fields<'_>,
-    settings: &mut Settings,
-    now: Time,
-    node_names: NodeNames<'_>,
-) -> (Option<Time>, Option<Happening>) {
-    let at = fields.required("at", "seconds").and_then(|cursor| read_at(cursor, now));
-    fields.later(&LATER_ACTIONS.map(Later::Absent));
-    let is_later = LATER_ACTIONS.iter().any(|action| fields.get(action).is_some());
+fn read_event(fields: &Fields<'_>, place: &Place<'_>) -> (Option<Time>, Option<Happening>) {
+    let at = fields.required("at", "seconds").and_then(|cursor| read_at(cursor, place.now));
     let given = ACTIONS.into_iter().filter_map(|action| Some((action, fields.get(action)?)));
     let given: Vec<(&str, Cursor<'_>)> = given.collect();
     if given.len() > 1 {
         let rule = "only one thing may happen in one event";
         fields.log().note(|| Fault::new(fields.path(), FaultKind::Refused, None, rule));
-    } else if given.is_empty() && !is_later {
+    } else if given.is_empty() {
         let expected = "what happens, such as `finish`, `submit` or `cancel`";
         fields.log().note(|| Fault::new(fields.path(), FaultKind::Missing, None, expected));
     }
-    let read = |(action, cursor)| read_action(action, cursor, settings, at, node_names);
+    let read = |(action, cursor)| read_action(action, cursor, at, place);
     // All of them are read, so that everything that is wrong is told.
     let happenings: Vec<Option<Happening>> = given.into_iter().map(read).collect();
     (at, happenings.into_iter().flatten().next())
 }
 
-fn read_action(
-    action: &str,
-    cursor: Cursor<'_>,
-    settings: &mut Settings,
-    at: Option<Time>,
-    node_names: NodeNames<'_>,
-) -> Option<Happening> {
+fn read_action(action: &str, cursor: Cursor<'_>, at: Option<Time>, place: &Place<'_>) -> Option<Happening> {
+    let (moment, node_names) = (at.unwrap_or(Time::NEVER), place.node_names);
+    // What is asked for is judged by the settings of that moment.
+    let settings = place.course.at(moment, place.position);
     match action {
         "finish" => read_finish(cursor),
-        "fail" => read_fail(cursor, node_names.names),
-        "node" if node_names.comes => read_coming_node(cursor, settings),
-        "node" => read_node(cursor, settings, node_names.names),
+        "fail" => read_fail(cursor, node_names),
+        "idle" => read_idle(cursor, node_names),
+        "node" if place.comes => read_coming_node(cursor, settings),
+        "node" => read_node(cursor, settings, node_names),
+        "settings" => place.course.changed_by(moment, place.position).map(Happening::Settings),
         "submit" => {
-            let job = jobs::read_job(cursor, settings, at.unwrap_or(Time::NEVER), "the event")?;
+            let job = jobs::read_job(cursor, settings, moment, "the event")?;
             Some(Happening::Submit(Box::new(job)))
         }
         "abort" => read_abort(cursor),
@@ -156,7 +165,7 @@ fn read_action(
         "extend" => read_extend(cursor),
         "pool" => read_pool(cursor),
         "resize" => resize::read(cursor),
-        _ => read_cancel(cursor, node_names.names),
+        _ => read_cancel(cursor, node_names),
     }
 }
 
@@ -196,6 +205,15 @@ fn read_fail(cursor: Cursor<'_>, node_names: &Names) -> Option<Happening> {
             node_names.find(name, &place);
         }
         Some(Happening::Fail { job: job?, count: count?, which })
+    })?
+}
+
+fn read_idle(cursor: Cursor<'_>, node_names: &Names) -> Option<Happening> {
+    cursor.table(|fields| {
+        let place = fields.required("node", "the name of a node")?;
+        let node = place.name()?;
+        node_names.find(node, &place)?;
+        Some(Happening::Idle { node: node.to_owned() })
     })?
 }
 
@@ -254,18 +272,22 @@ fn read_cancel(cursor: Cursor<'_>, node_names: &Names) -> Option<Happening> {
 }
 
 /// A node that was not there before.
-fn read_coming_node(cursor: Cursor<'_>, settings: &mut Settings) -> Option<Happening> {
+fn read_coming_node(cursor: Cursor<'_>, settings: &Settings) -> Option<Happening> {
+    // All kinds of the file are known by now.
+    let mut settings = settings.clone();
     cursor.table(|fields| {
         let name = fields.required("name", "the name of the node")?.name()?;
-        let node = nodes::read_spec(name, fields, settings);
-        for invalid in node.problems(settings) {
+        let node = nodes::read_spec(name, fields, &mut settings);
+        for invalid in node.problems(&settings) {
             fields.log().note_invalid(fields.path(), invalid);
         }
         Some(Happening::AddNode(Box::new(node)))
     })?
 }
 
-fn read_node(cursor: Cursor<'_>, settings: &mut Settings, names: &Names) -> Option<Happening> {
+fn read_node(cursor: Cursor<'_>, settings: &Settings, names: &Names) -> Option<Happening> {
+    // All kinds of the file are known by now.
+    let mut kinds = settings.kinds.clone();
     cursor.table(|fields| {
         let name_at = fields.required("name", "the name of a node");
         let name = name_at.and_then(|cursor| cursor.name());
@@ -273,14 +295,14 @@ fn read_node(cursor: Cursor<'_>, settings: &mut Settings, names: &Names) -> Opti
             names.find(name, &place);
         }
         let capacity = fields.get("capacity");
-        let capacity = capacity.and_then(|cursor| nodes::read_capacity(cursor, &mut settings.kinds));
+        let capacity = capacity.and_then(|cursor| nodes::read_capacity(cursor, &mut kinds));
         let (capacity, units) = capacity.map_or((None, Units::default()), |(all, units)| (Some(all), units));
         let text = |name| fields.get(name).and_then(|cursor| cursor.name()).map(str::to_owned);
         let reserved = fields.get("reserved");
         let patch = NodePatch {
             capacity,
             units,
-            reserved: reserved.and_then(|cursor| nodes::read_reserved(cursor, &mut settings.kinds)),
+            reserved: reserved.and_then(|cursor| nodes::read_reserved(cursor, &mut kinds)),
             labels: fields.get("labels").and_then(nodes::read_labels),
             pool: text("pool"),
             engine_labels: fields.get("engine_labels").and_then(nodes::read_labels),

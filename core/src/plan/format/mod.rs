@@ -14,6 +14,7 @@ mod reprioritise;
 mod resize;
 mod retries;
 mod running;
+mod settings_course;
 #[cfg(test)]
 mod tests;
 
@@ -78,7 +79,7 @@ fn read_fields(fields: &Fields<'_>, base: &RawSettings, filters: &Filters) -> Sc
         None => Vec::new(),
     };
     let events = match fields.get("events") {
-        Some(list) => events::read_all(list, &mut settings, now, job_names, node_names),
+        Some(list) => events::read_all(list, &settings, now, job_names, node_names),
         None => Vec::new(),
     };
     let scenario = Scenario { settings, now, until, nodes, jobs, running, failures, events };

@@ -33,7 +33,7 @@ impl DryRun<'_> {
 
     fn decide_group(&mut self, id: GroupId, at: Time, kind: DecisionKind, node: String, why: String) {
         let spec = &self.jobs[id.job().0 as usize - 1];
-        let shares = &self.scenario.settings.shares;
+        let shares = &self.settings.shares;
         self.report.record(Decision {
             at: at.as_seconds(),
             kind,
