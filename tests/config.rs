@@ -36,11 +36,15 @@ fn every_preset_loads_with_its_window() {
 #[test]
 fn every_preset_says_how_nodes_are_chosen() {
     for name in Config::presets() {
-        let packs = Config::preset(name).expect("a preset").settings().placement == NodeChoice::Pack;
-        assert_eq!(packs, name == "armada", "{name}");
+        let expected = match name {
+            "armada" => NodeChoice::Pack,
+            "beaker" => NodeChoice::OwnFirst,
+            _ => NodeChoice::Spread,
+        };
+        assert_eq!(Config::preset(name).expect("a preset").settings().placement, expected, "{name}");
     }
     let found = messages(Config::from_toml("placement = \"packed\"").expect_err("bad"));
-    assert_eq!(found, ["placement: expected one of `spread` or `pack`, found \"packed\""]);
+    assert_eq!(found, ["placement: expected one of `spread`, `pack` or `own_first`, found \"packed\""]);
 }
 
 #[test]

@@ -282,10 +282,6 @@ fn bad_references() {
                    "events": [{"at": 11, "fail": {"job": "k", "node": "m", "count": 0, "why": 1}}]"#,
             ),
             &[
-                "events[0].fail.count: expected a whole number between 1 and 4294967295, found 0",
-                "events[0].fail.node: expected the name of a known node: `n-0` or `n-1`, found \"m\"",
-                "events[0].fail.why: unknown field, expected `job`, `count`, `group`, `role` or `node`",
-                "events[0].fail.job: expected the name of a known job: `j`, found \"k\"",
                 "failures[0].node: expected the name of a known node: `n-0` or `n-1`, found \"m\"",
                 "failures[0].at[1]: must not be after `now`, which is 10, found 11",
                 "failures[0].at[2]: expected seconds between 0 and 1000000000000, found \"x\"",
@@ -293,6 +289,10 @@ fn bad_references() {
                 "failures[1].version: expected a whole number between 0 and 9223372036854775807, found -1",
                 "failures[1].node: missing, expected the name of a node",
                 "failures[1].at: expected a list, found 3",
+                "events[0].fail.count: expected a whole number between 1 and 4294967295, found 0",
+                "events[0].fail.node: expected the name of a known node: `n-0` or `n-1`, found \"m\"",
+                "events[0].fail.why: unknown field, expected `job`, `count`, `group`, `role` or `node`",
+                "events[0].fail.job: expected the name of a known job: `j`, found \"k\"",
             ],
         ),
         (
