@@ -1,6 +1,7 @@
 //! Carries out a dry run: the real machines in a world without faults.
 
 mod group_decisions;
+mod time_spent;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
-use crate::job_state::GroupStatus;
+use crate::job_state::{GroupStatus, Spent};
 use crate::machine::Broken;
 use crate::messages::{
     Addressed, Answer, Cancelled, ClusterMessage, Extended, HostMessage, JobEvent, JobMessage, NodeEvent,
@@ -24,6 +25,7 @@ use super::lay::{Laid, lay};
 use super::reasons::{why_stopped, why_there};
 use super::report::{Decision, DecisionKind, PlanReport, WaitingGroup};
 use super::scenario::{Happening, Scenario, ScenarioJob, Which, WhichJobs};
+use super::usage::UsageReport;
 
 /// Why a dry run of a well-formed file cannot be carried out.
 #[derive(Clone, PartialEq, Debug, Error)]
@@ -40,6 +42,17 @@ pub enum PlanError {
 
 /// What would be decided.
 pub fn run(scenario: &Scenario) -> Result<PlanReport, PlanError> {
+    Ok(go_through(scenario)?.finish())
+}
+
+/// The same, and how nodes and jobs would spend their time.
+pub fn run_with_usage(scenario: &Scenario) -> Result<(PlanReport, UsageReport), PlanError> {
+    let dry_run = go_through(scenario)?;
+    let usage = dry_run.usage();
+    Ok((dry_run.finish(), usage))
+}
+
+fn go_through(scenario: &Scenario) -> Result<DryRun<'_>, PlanError> {
     let mut dry_run = DryRun::begin(scenario)?;
     dry_run.settle()?;
     let mut events = scenario.events.iter().enumerate().peekable();
@@ -55,7 +68,7 @@ pub fn run(scenario: &Scenario) -> Result<PlanReport, PlanError> {
         }
         dry_run.settle()?;
     }
-    Ok(dry_run.finish())
+    Ok(dry_run)
 }
 
 struct DryRun<'a> {
@@ -68,6 +81,8 @@ struct DryRun<'a> {
     laid: BTreeMap<usize, Laid>,
     /// Submitted jobs: the position in here is the number of the job minus one.
     jobs: Vec<Arc<JobSpec>>,
+    /// By the same position: what their ended attempts took.
+    spent: Vec<Spent>,
     numbers: BTreeMap<String, JobId>,
     /// How many tasks of each role ran before the dry run began.
     adopted: BTreeMap<(GroupId, u16), u32>,
@@ -91,17 +106,30 @@ impl<'a> DryRun<'a> {
         let courses = Courses {
             ends: scenario.until.is_some(),
             now: scenario.now,
+            preparations: BTreeMap::new(),
             durations: BTreeMap::new(),
             started: BTreeMap::new(),
         };
-        let (report, jobs) = (PlanReport::default(), Vec::new());
+        let (report, jobs, spent) = (PlanReport::default(), Vec::new(), Vec::new());
         let (numbers, adopted) = (BTreeMap::new(), BTreeMap::new());
         let laid = lay(scenario)?;
         let mut to_come: Vec<usize> = (0..scenario.jobs.len()).collect();
         to_come.sort_by_key(|job| std::cmp::Reverse((scenario.jobs[*job].submitted, *job)));
         let (ending, units) = (BTreeSet::new(), BTreeMap::new());
-        let mut dry_run =
-            DryRun { scenario, world, courses, report, to_come, laid, jobs, numbers, adopted, ending, units };
+        let mut dry_run = DryRun {
+            scenario,
+            world,
+            courses,
+            report,
+            to_come,
+            laid,
+            jobs,
+            spent,
+            numbers,
+            adopted,
+            ending,
+            units,
+        };
         dry_run.submit_arrived()?;
         Ok(dry_run)
     }
@@ -126,15 +154,16 @@ impl<'a> DryRun<'a> {
         Ok(())
     }
 
-    fn submit(&mut self, job: &ScenarioJob, laid: Laid) -> Result<(), PlanError> {
-        let mut spec = job.spec.clone();
-        if let Some(parent) = &job.parent {
+    fn submit(&mut self, plan: &ScenarioJob, laid: Laid) -> Result<(), PlanError> {
+        let mut spec = plan.spec.clone();
+        if let Some(parent) = &plan.parent {
             let what = || format!("no job named `{parent}` was submitted before `{}`", spec.name);
             let unknown = || PlanError::Impossible { field: "parent".into(), what: what() };
             spec.parent = Some(*self.numbers.get(parent).ok_or_else(unknown)?);
         }
         let spec = Arc::new(spec);
         self.jobs.push(Arc::clone(&spec));
+        self.spent.push(Spent::default());
         let job = JobId(self.jobs.len() as u64);
         self.numbers.insert(spec.name.clone(), job);
         for (index, group) in spec.groups.iter().enumerate() {
@@ -144,6 +173,9 @@ impl<'a> DryRun<'a> {
                     self.courses.durations.insert((id, role as u16), duration);
                 }
             }
+        }
+        for ((group, role), span) in &plan.preparations {
+            self.courses.preparations.insert((GroupId::new(job, *group), *role), *span);
         }
         for ((group, role), started) in laid.started {
             let role = (GroupId::new(job, group), role);
@@ -391,7 +423,8 @@ impl<'a> DryRun<'a> {
                     self.decide(kind, attempt, node, at, why);
                 }
             }
-            JobEvent::Ended { attempt, node, outcome, at, .. } => {
+            JobEvent::Ended { attempt, node, outcome, at, bound, began, .. } => {
+                self.spent[attempt.task.job().0 as usize - 1].add(bound, began, at);
                 let aborted = self.world.jobs.job(attempt.task.job()).is_ok_and(|job| job.aborted.is_some());
                 let outcome = match outcome {
                     Outcome::Aborted if !aborted => Outcome::Preempted(StopCause::HostEnded),

@@ -1,5 +1,7 @@
 //! A cluster, its workload and what happens to them, as a dry run needs it: complete and checked.
 
+use std::collections::BTreeMap;
+
 use crate::messages::{Cancelled, PastFailure};
 use crate::settings::Settings;
 use crate::spec::{JobSpec, Liveness, NodePatch, NodeSpec, PoolState, StandingChange};
@@ -31,6 +33,8 @@ pub struct ScenarioJob {
     pub submitted: Time,
     /// The name of the job that it is a part of.
     pub parent: Option<String>,
+    /// How long a node takes to prepare for one task, by the positions of group and role.
+    pub preparations: BTreeMap<(u16, u16), Span>,
 }
 
 /// Tasks of one role that run when the dry run begins.
