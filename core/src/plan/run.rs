@@ -1,6 +1,7 @@
 //! Carries out a dry run: the real machines in a world without faults.
 
 mod group_decisions;
+mod names;
 mod time_spent;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +9,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
+use crate::id::{Attempt, GroupId, JobId, NodeId, Ticket};
 use crate::job_state::{GroupStatus, Spent};
 use crate::machine::Broken;
 use crate::messages::{
@@ -351,28 +352,6 @@ impl<'a> DryRun<'a> {
             self.ending.insert(attempt);
         }
         Ok(())
-    }
-
-    /// Whether the job has the group and the role that an event names.
-    fn check_names(&self, field: &str, job: &str, which: &Which) -> Result<(), PlanError> {
-        let groups = &self.jobs[self.numbers[job].0 as usize - 1].groups;
-        let groups: Vec<_> = groups.iter().filter(|group| is_it(&group.name, &which.group)).collect();
-        let mut roles = groups.iter().flat_map(|group| &group.roles);
-        let missing = match (&which.group, &which.role) {
-            (Some(name), _) if groups.is_empty() => ("group", name),
-            (_, Some(name)) if !roles.any(|role| role.name == *name) => ("role", name),
-            _ => return Ok(()),
-        };
-        let (what, name) = missing;
-        let (field, what) = (format!("{field}.{what}"), format!("job `{job}` has no {what} named `{name}`"));
-        Err(PlanError::Impossible { field, what })
-    }
-
-    fn is_one_of(&self, task: TaskId, node: NodeId, which: &Which) -> bool {
-        let group = &self.jobs[task.job().0 as usize - 1].groups[task.group.index()];
-        let role = &group.roles[usize::from(task.role)].name;
-        let node = &self.node_name(node);
-        is_it(&group.name, &which.group) && is_it(role, &which.role) && is_it(node, &which.node)
     }
 
     fn started(&self, attempt: Attempt, since: Time) -> Time {

@@ -323,17 +323,17 @@ impl RoleView {
 
     /// Every node that some waiting task avoids.
     pub(super) fn avoided(&self) -> impl Iterator<Item = NodeId> {
-        self.avoided.values().flatten().copied()
+        self.setbacks.iter().flat_map(|setbacks| setbacks.avoided.values().flatten().copied())
     }
 
     /// Lets tasks that were given nodes they avoid, in the order in which they are taken, change with others
     /// of the role for which either node will do.
     pub(super) fn swap_avoided(&self, nodes: &mut [NodeId]) {
-        if self.avoided.is_empty() {
+        let Some(setbacks) = self.setbacks.as_ref().filter(|setbacks| !setbacks.avoided.is_empty()) else {
             return;
-        }
+        };
         let avoids = |task: Option<&u32>, node: NodeId| {
-            task.and_then(|task| self.avoided.get(task)).is_some_and(|avoided| avoided.contains(&node))
+            task.and_then(|task| setbacks.avoided.get(task)).is_some_and(|avoided| avoided.contains(&node))
         };
         // Those that never started come last and avoid nothing.
         let returned: Vec<u32> = self.returned.keys().copied().collect();
