@@ -58,7 +58,7 @@ pub use input::{Format, InputError};
 pub use node_specs::{NodePatch, NodeSpec};
 pub use plimsoll_actors::{
     Acknowledged, Assignment, Assignments, BoxFuture, EngineError, Event, EventBatch, Executor, FatalError,
-    JobStatus, NodeContext, NodeStatus, Order, ReservationStatus, ShutdownReport, StopSignal, Stopped,
+    JobStatus, NodeContext, NodeStatus, Order, Part, ReservationStatus, ShutdownReport, StopSignal, Stopped,
     Subscription, TaskContext, TaskError, TaskFailure,
 };
 pub use plimsoll_core as core;

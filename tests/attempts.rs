@@ -3,10 +3,13 @@
 #[path = "kit/outcomes.rs"]
 mod outcomes;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use plimsoll::core::messages::JobEvent;
-use plimsoll::core::outcome::{FailureCause, Outcome, Phase};
+use plimsoll::core::outcome::{FailureCause, Outcome, Phase, TaskState};
+use plimsoll::core::spec::Retries;
+use plimsoll::core::time::Span;
 use plimsoll::{
     BoxFuture, Config, Event, Executor, GroupSpec, Handle, JobSpec, JobStatus, NodeSpec, RoleSpec, Runtime,
     TaskContext, TaskError, blocking_tasks, tasks,
@@ -127,6 +130,34 @@ fn preparing_is_measured_apart_from_running() {
         assert!(prepared >= 0.08, "it was prepared for {prepared} s");
         let ran = ended.since(began).as_seconds();
         assert!(ran >= 0.1, "it ran for {ran} s");
+        runtime.shutdown(DEADLINE).await;
+    });
+}
+
+/// Goal: a task that has used up its retries has failed, and how each attempt went is told. Method: three attempts
+/// on three nodes, of which each fails, with a wait before the third.
+#[test]
+fn a_task_that_is_out_of_retries_tells_how_its_attempts_went() {
+    run(async {
+        let (runtime, handle) = start("", tasks(|_| async { Err(TaskError::new("no luck")) })).await;
+        for name in ["b", "c"] {
+            handle.add_node(NodeSpec::new(name).capacity("slot", 1)).await.expect("the node is new");
+        }
+        let wait = Span::from_millis(40);
+        let retries = Retries { backoff: wait, factor: 2_000, ..Retries::new(2) };
+        let (ended, status) = outcomes(&handle, job(RoleSpec::new("r", 1).retries(retries))).await;
+        assert_eq!(ended, [Outcome::Failed(FailureCause::Error); 3]);
+        assert_eq!((status.failed, words(&status)), (1, vec!["no luck"; 3]));
+        let task = status.failures[0].attempt.task;
+        let history = handle.task(task).await.expect("it is kept");
+        assert_eq!((history.state, history.ended, history.counted), (TaskState::Failed, 3, 2));
+        let numbers: Vec<u32> = history.attempts.iter().map(|attempt| attempt.number).collect();
+        assert_eq!(numbers, [1, 2, 3]);
+        let nodes: BTreeSet<_> = history.attempts.iter().map(|attempt| attempt.node).collect();
+        assert_eq!(nodes.len(), 3, "each on another node");
+        for (pair, least) in history.attempts.windows(2).zip([wait, Span(2 * wait.0)]) {
+            assert!(pair[1].bound.since(pair[0].ended) >= least, "{pair:?}");
+        }
         runtime.shutdown(DEADLINE).await;
     });
 }

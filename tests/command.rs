@@ -63,9 +63,64 @@ fn a_missing_file_and_a_malformed_one_exit_with_2() {
 
 #[test]
 fn every_help_has_an_example() {
-    for arguments in [&["--help"][..], &["check-config", "--help"], &["plan", "--help"]] {
-        let output = plimsoll(arguments, "");
+    let shown = text(&plimsoll(&["--help"], "").stdout);
+    let commands =
+        shown.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let commands: Vec<&str> = commands.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(commands.len() > 6 && commands.contains(&"plan"), "{shown}");
+    for command in commands.into_iter().filter(|command| *command != "help") {
+        let output = plimsoll(&[command, "--help"], "");
         assert_eq!(output.status.code(), Some(0));
-        assert!(text(&output.stdout).contains("Examples:\n  plimsoll "), "{arguments:?}");
+        let help = text(&output.stdout);
+        let examples = help.split_once("Examples:\n").map(|(_, examples)| examples);
+        let example = examples.is_some_and(|all| all.contains(&format!("  plimsoll {command}")));
+        assert!(example, "{command} has no example of its own:\n{help}");
+        assert!(!help.contains('\u{1b}'), "colours are for terminals");
     }
+    assert!(shown.contains("Examples:\n  plimsoll "));
+}
+
+/// Goal: how nodes and jobs would spend their time. Method: two pools, one task that is prepared for 30 seconds and
+/// runs for 60, a second one that is still running at the end, and a node whose condition changes.
+#[test]
+fn a_dry_run_tells_how_time_would_be_spent() {
+    let file = r#"{
+        "now": 100, "until": 300, "settings": {"window": 0},
+        "nodes": [{"name": "a", "pool": "x", "capacity": {"slot": 1}},
+                  {"name": "b", "pool": "y", "capacity": {"slot": 1}}],
+        "jobs": [{"name": "j", "pool": ["x"], "groups": [{"name": "g", "roles": [
+                    {"name": "r", "max": 2, "request": {"slot": 1}, "prepare": 30, "duration": 60}]}]},
+                 {"name": "k", "pool": ["x"], "tasks": 1, "request": {"slot": 1}}],
+        "events": [{"at": 200, "node": {"name": "b", "condition": "manual"}}]}"#;
+    let document = json(&plimsoll(&["plan", "-", "--usage", "--json"], file).stdout);
+    let usage = &document["usage"];
+    assert_eq!((&usage["from"], &usage["until"]), (&100.0.into(), &300.0.into()));
+    let spent = |states: &serde_json::Value| -> Vec<(String, f64)> {
+        let all = states.as_array().expect("a list").iter();
+        let all = all.map(|one| {
+            let name = |field: &str| one[field].as_str().expect("a name").to_owned();
+            (format!("{} {}", name("condition"), name("usage")), one["seconds"].as_f64().expect("seconds"))
+        });
+        all.filter(|(_, seconds)| *seconds > 0.0).collect()
+    };
+    let on_a = [("automated installing".to_owned(), 60.0), ("automated running".to_owned(), 140.0)];
+    assert_eq!(spent(&usage["nodes"][0]["states"]), on_a);
+    assert_eq!(spent(&usage["pools"][0]["states"]), on_a);
+    assert_eq!(
+        spent(&usage["pools"][1]["states"]),
+        [("automated idle".into(), 100.0), ("manual idle".into(), 100.0)]
+    );
+    let history = usage["nodes"][1]["history"].as_array().expect("a list");
+    let last = history.last().expect("it is never empty");
+    assert_eq!((&last["from"], &last["condition"]), (&200.0.into(), &"manual".into()));
+    let jobs = usage["jobs"].as_array().expect("a list");
+    let times: Vec<_> =
+        jobs.iter().map(|job| (job["provisioning"].as_f64(), job["running"].as_f64())).collect();
+    assert_eq!(times, [(Some(60.0), Some(120.0)), (Some(0.0), Some(20.0))]);
+    let table = text(&plimsoll(&["plan", "-", "--usage"], file).stdout);
+    assert!(table.contains("Time of nodes from 100.000 to 300.000") && table.contains("33.3 %"), "{table}");
+    assert!(
+        json(&plimsoll(&["plan", "-", "--json"], file).stdout)["usage"].is_null(),
+        "only if it is wanted"
+    );
 }

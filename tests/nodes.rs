@@ -1,10 +1,12 @@
 //! Nodes through the handle: drained, broken by hand, reserved and given back, and how they spent their time.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll::core::messages::{NodeEvent, Refusal, Returned};
-use plimsoll::core::spec::{Availability, Condition};
+use plimsoll::core::messages::{JobEvent, NodeEvent, Refusal, Returned};
+use plimsoll::core::outcome::Outcome;
+use plimsoll::core::spec::{Availability, Condition, Liveness};
 use plimsoll::{
     BoxFuture, Config, Event, Executor, GroupSpec, Handle, JobSpec, NodeContext, NodePatch, NodeSpec,
     RequestError, ReservationStage, RoleSpec, Runtime, TaskContext, TaskError, Usage, UsageAnswer, UsageOf,
@@ -215,6 +217,93 @@ fn facts_of_a_node_change_while_it_is_there() {
         handle.cancel(job).await.expect("it is known");
         handle.wait(job).await.expect("it is kept");
         handle.update_node("a", pool("cellar")).await.expect("nothing runs there");
+        runtime.shutdown(DEADLINE).await;
+    });
+}
+
+/// Tasks by their node: how many run, the most that ever did, and how many began.
+type Runs = Arc<Mutex<BTreeMap<String, (u32, u32, u32)>>>;
+
+/// Runs until it is told to stop, and takes its time to end then.
+struct Counted(Runs);
+
+/// Counts a task as over, however it comes to that.
+struct Leave(Runs, String);
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        let mut runs = self.0.lock().expect("nobody panics");
+        runs.get_mut(&self.1).expect("it began").0 -= 1;
+    }
+}
+
+impl Executor for Counted {
+    fn run(&self, mut task: TaskContext) -> BoxFuture<Result<(), TaskError>> {
+        let runs = Arc::clone(&self.0);
+        Box::pin(async move {
+            let node = task.node.to_string();
+            {
+                let mut all = runs.lock().expect("nobody panics");
+                let (now, most, began) = all.entry(node.clone()).or_default();
+                (*now, *began) = (*now + 1, *began + 1);
+                *most = (*most).max(*now);
+            }
+            let _leave = Leave(runs, node);
+            task.stop.stopped().await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            Err(TaskError::new("stopped"))
+        })
+    }
+}
+
+async fn liveness(handle: &Handle, name: &str, expected: Liveness) {
+    while handle.node(name).expect("it is there").state.liveness != expected {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Goal: a silent node keeps what runs there if it is heard again in time, and has lost it if not. Then its work
+/// goes on elsewhere, and it takes new work only when what ran there has ended: never two at once.
+#[test]
+fn a_silent_node_keeps_its_work_for_a_while_and_returns_empty() {
+    run(async {
+        let runs = Runs::default();
+        let config = Config::from_toml("[deadlines]\ndown = 0.4").expect("good settings");
+        let builder = Runtime::builder().config(config).executor(Counted(Arc::clone(&runs)));
+        let runtime = builder.start().expect("it starts");
+        let handle = runtime.handle();
+        let of = |node: &str| runs.lock().expect("nobody panics").get(node).copied().unwrap_or_default();
+        handle.add_node(NodeSpec::new("a").capacity("slot", 1)).await.expect("the node is new");
+        let bag = || JobSpec::bag("work", 1).request("slot", 1);
+        let first = handle.submit(bag()).await.expect("accepted");
+        reach(&handle, "a", Usage::Running).await;
+        let mut events = handle.events().expect("it runs");
+        handle.heartbeat("a", false).await.expect("a is there");
+        liveness(&handle, "a", Liveness::Suspect).await;
+        handle.heartbeat("a", true).await.expect("a is there");
+        liveness(&handle, "a", Liveness::Ready).await;
+        assert_eq!((of("a"), handle.job(first).expect("it is kept").live), ((1, 1, 1), 1), "it was kept");
+        handle.heartbeat("a", false).await.expect("a is there");
+        liveness(&handle, "a", Liveness::Down).await;
+        let outcome = 'ended: loop {
+            for event in events.next().await.expect("it runs").events.iter() {
+                if let Event::Job(JobEvent::Ended { outcome, .. }) = event {
+                    break 'ended *outcome;
+                }
+            }
+        };
+        assert_eq!(outcome, Outcome::Lost);
+        assert_eq!(of("a").0, 1, "nobody could tell it to stop");
+        handle.add_node(NodeSpec::new("b").capacity("slot", 1)).await.expect("the node is new");
+        reach(&handle, "b", Usage::Running).await;
+        let second = handle.submit(bag()).await.expect("accepted");
+        assert_eq!(handle.explain(second).await.expect("it is known").len(), 1, "a is down, b is full");
+        handle.heartbeat("a", true).await.expect("a is there");
+        reach(&handle, "a", Usage::Running).await;
+        assert_eq!((of("a"), of("b")), ((1, 1, 2), (1, 1, 1)), "one at a time");
+        for job in [first, second] {
+            assert_eq!(handle.job(job).expect("it is kept").live, 1);
+        }
         runtime.shutdown(DEADLINE).await;
     });
 }

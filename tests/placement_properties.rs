@@ -46,7 +46,7 @@ fn job(name: &str, shape: ShapeSpec, tasks: u32) -> ScenarioJob {
     let role = RoleSpec { shape: Arc::new(shape), ..RoleSpec::new("r", 0, tasks, Resources::new()) };
     let group = GroupSpec { name: "g".into(), roles: vec![role], ..GroupSpec::default() };
     let spec = JobSpec { name: name.into(), groups: vec![group], ..JobSpec::default() };
-    ScenarioJob { spec, submitted: Time::ZERO, parent: None }
+    ScenarioJob { spec, submitted: Time::ZERO, parent: None, preparations: BTreeMap::new() }
 }
 
 fn run(nodes: Vec<NodeSpec>, jobs: Vec<ScenarioJob>) -> PlanReport {

@@ -335,6 +335,8 @@ fn ten_thousand_short_processes_leave_nothing_behind() {
             .output();
         let alone = alone.expect("it can be started");
         assert!(alone.status.success(), "{}", String::from_utf8_lossy(&alone.stderr));
+        let said = String::from_utf8_lossy(&alone.stdout);
+        assert!(said.contains("test result: ok. 1 passed"), "it was run: {said}");
         return;
     }
     run(async {

@@ -7,7 +7,7 @@ use plimsoll::core::settings::RawSettings;
 use plimsoll::core::time::Time;
 use plimsoll::{
     Config, Handle, JobId, JobSpec, NodePatch, NodeSpec, Order, RequestError, Runtime, StartError,
-    TaskContext, TaskOutcome, tasks,
+    SubmitError, TaskContext, TaskOutcome, tasks,
 };
 
 fn run<T>(body: impl Future<Output = T>) -> T {
@@ -56,7 +56,8 @@ fn every_call_after_the_end_is_answered() {
         assert!(stopped(handle.node_idle("a").await));
         assert!(handle.task_finished(begun.attempt, TaskOutcome::Completed).await.is_err());
         assert!(handle.acknowledge(&mut assignments, begun.sequence).await.is_err());
-        assert!(handle.submit_many(vec![JobSpec::bag("late", 1)]).await.is_err());
+        let late = handle.submit_many(vec![JobSpec::bag("late", 1)]).await;
+        assert!(matches!(late[..], [Err(SubmitError::Stopped { .. })]));
         assert!(handle.try_submit(JobSpec::bag("late", 1)).is_err_and(|error| !error.is_retryable()));
         assert_eq!(assignments.next().await, None);
         assert_eq!(handle.job(job).expect("the board can still be read").live, 1);

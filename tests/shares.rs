@@ -60,14 +60,6 @@ fn classes_get_what_they_are_entitled_to_and_borrow_the_rest() {
     cases.iter().for_each(check_division);
 }
 
-/// Goal: the same on clusters of up to 10,000 workers, with up to 800,000 tasks that wait.
-#[test]
-fn large_clusters_are_divided_alike() {
-    let cases = cases(include_str!("shares/large_classes.json"));
-    assert_eq!(cases.len(), 31, "the cases are there");
-    cases.iter().for_each(check_division);
-}
-
 fn cases(text: &str) -> Vec<Value> {
     serde_json::from_str(text).expect("the file can be read")
 }

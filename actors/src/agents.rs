@@ -8,6 +8,7 @@ use std::time::Duration;
 use actix::{
     Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, MessageResult, WrapFuture,
 };
+use metrics::Gauge;
 use plimsoll_core::id::{Attempt, NodeId};
 use plimsoll_core::machine::Machine;
 use plimsoll_core::messages::{AgentMessage, ExecutorMessage, Outbox, RunnerMessage};
@@ -22,6 +23,7 @@ use crate::clock::Clock;
 use crate::preparations::Preparations;
 use crate::recorder::Recorder;
 use crate::router::Mailbox;
+use crate::vital::Vital;
 use crate::work::{Started, Work};
 
 /// Messages for agents of this shard, in order.
@@ -94,6 +96,9 @@ pub(crate) struct AgentShard {
     pub(crate) address: Option<Addr<AgentShard>>,
     /// What an agent says, emptied after each turn: its room is used again.
     pub(crate) said: Outbox,
+    /// Batches that were sent and not heard yet.
+    pub(crate) depth: Gauge,
+    pub(crate) _vital: Vital,
     /// Agents whose next step panics, to see what becomes of it.
     #[cfg(any(test, feature = "sabotage"))]
     pub(crate) sabotaged: std::collections::BTreeSet<NodeId>,
@@ -248,6 +253,7 @@ impl Handler<AgentBatch> for AgentShard {
     type Result = ();
 
     fn handle(&mut self, batch: AgentBatch, context: &mut Context<Self>) {
+        self.depth.decrement(1.0);
         let mut reports = Vec::new();
         let mut messages = batch.0.into_iter().peekable();
         while let Some((node, first)) = messages.next() {
@@ -351,5 +357,14 @@ impl Handler<CountExecutions> for AgentShard {
 
     fn handle(&mut self, _: CountExecutions, _: &mut Context<Self>) -> MessageResult<CountExecutions> {
         MessageResult(self.work.count())
+    }
+}
+
+#[cfg(test)]
+impl Handler<crate::vital::Sabotage> for AgentShard {
+    type Result = ();
+
+    fn handle(&mut self, _: crate::vital::Sabotage, _: &mut Context<Self>) {
+        panic!("as it was told to");
     }
 }

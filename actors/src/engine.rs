@@ -101,6 +101,7 @@ impl Engine {
         // The next thing it hears says nothing.
         let nothing =
             plimsoll_core::messages::AgentMessage::Wanted { session: u64::MAX, attempts: Vec::new() };
+        metrics::gauge!("plimsoll_mailbox_depth", "machine" => "NodeAgents").increment(1.0);
         shard.do_send(crate::agents::AgentBatch(vec![(node, nothing)]));
     }
 

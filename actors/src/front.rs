@@ -13,10 +13,9 @@ use plimsoll_core::settings::Settings;
 use tokio::sync::oneshot;
 
 use crate::agents::Ping;
-use crate::assignments::AssignmentQueue;
-use crate::board::Board;
 use crate::commands::Command;
-use crate::herald::{DropAll, Expect, Flush, Herald, Subscribe};
+use crate::fatal::Part;
+use crate::herald::{Expect, Flush, Herald, Subscribe};
 use crate::lane::Lane;
 use crate::monitor::ForMonitor;
 use crate::replies::Tickets;
@@ -24,6 +23,7 @@ use crate::router::{Batch, Router};
 use crate::shell::Common;
 use crate::slice::Slice;
 use crate::snapshot::{self, SnapshotResult};
+use crate::vital::Vital;
 
 /// Commands taken off the lane before others on this thread have their turn.
 const SLICE_MAX: usize = 256;
@@ -37,11 +37,6 @@ pub(crate) struct Ring;
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct AgentSilent(pub(crate) NodeId);
-
-/// A machine's step panicked: everything ends.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct MachineStopped;
 
 /// Hand on what is left on the lane and take nothing more; the answer is how many there were.
 #[derive(Message)]
@@ -62,8 +57,6 @@ pub(crate) struct Front {
     lane: Arc<Lane<Command>>,
     common: Common,
     herald: Addr<Herald>,
-    board: Arc<Board>,
-    assignments: Arc<AssignmentQueue>,
     /// The settings that the machines were told last.
     settings: Arc<Settings>,
     tickets: Tickets,
@@ -71,6 +64,7 @@ pub(crate) struct Front {
     draining: bool,
     events_in: Counter,
     lane_depth: Gauge,
+    _vital: Vital,
 }
 
 impl Front {
@@ -78,16 +72,14 @@ impl Front {
         lane: Arc<Lane<Command>>,
         common: Common,
         herald: Addr<Herald>,
-        (board, assignments): (Arc<Board>, Arc<AssignmentQueue>),
         settings: Arc<Settings>,
         last_ticket: u64,
     ) -> Front {
         Front {
+            _vital: Vital::new(Part::Front, &common.emergency),
             lane,
             common,
             herald,
-            board,
-            assignments,
             settings,
             tickets: Tickets::after(last_ticket),
             draining: false,
@@ -243,24 +235,29 @@ impl Handler<Settle> for Front {
     }
 }
 
-impl Handler<MachineStopped> for Front {
-    type Result = ();
-
-    fn handle(&mut self, _: MachineStopped, context: &mut Context<Self>) {
-        self.lane.close();
-        while self.lane.pop().is_some() {}
-        // At once, and not by the herald, who may not come to it any more.
-        self.board.close();
-        self.assignments.close();
-        self.herald.do_send(DropAll);
-        context.notify(Leave);
-    }
-}
-
 impl Handler<Leave> for Front {
     type Result = ();
 
     fn handle(&mut self, _: Leave, _: &mut Context<Self>) {
         System::current().stop();
+    }
+}
+
+#[cfg(test)]
+impl Handler<crate::vital::Sabotage> for Front {
+    type Result = ();
+
+    fn handle(&mut self, sabotage: crate::vital::Sabotage, _: &mut Context<Self>) {
+        use crate::vital::Sabotage;
+        let router = self.router();
+        match sabotage {
+            Sabotage::Panic(Part::Front) => panic!("as it was told to"),
+            Sabotage::Panic(Part::Herald) => router.herald.do_send(sabotage),
+            Sabotage::Panic(Part::Monitor) => router.monitor.do_send(sabotage),
+            Sabotage::Panic(Part::Agents) => router.shards[0].do_send(sabotage),
+            Sabotage::Panic(Part::Machine(_)) => router.scheduler.do_send(sabotage),
+            Sabotage::Delay(messages) => router.backlog.add(messages),
+            Sabotage::CatchUp(messages) => router.backlog.done(messages),
+        }
     }
 }

@@ -9,10 +9,12 @@ use plimsoll_core::messages::{Finding, HostMessage, NodeEvent};
 
 use crate::backlog::Backlog;
 use crate::board::Board;
+use crate::fatal::Part;
 use crate::front::{AgentSilent, Front};
 use crate::replies::{Expected, Replies};
 use crate::share_gauges::ShareGauges;
 use crate::subscriptions::{Event, Subscriber};
+use crate::vital::{Emergency, Vital};
 
 /// What a machine's turn said to the host.
 #[derive(Message)]
@@ -49,11 +51,18 @@ pub(crate) struct Herald {
     depth: Gauge,
     /// By [`Finding::KINDS`].
     findings: [Counter; Finding::KINDS.len()],
+    _vital: Vital,
 }
 
 impl Herald {
-    pub(crate) fn new(board: Arc<Board>, backlog: Backlog, front: Addr<Front>) -> Herald {
+    pub(crate) fn new(
+        board: Arc<Board>,
+        backlog: Backlog,
+        front: Addr<Front>,
+        emergency: &Arc<Emergency>,
+    ) -> Herald {
         Herald {
+            _vital: Vital::new(Part::Herald, emergency),
             board,
             backlog,
             front,
@@ -180,4 +189,13 @@ impl Handler<Flush> for Herald {
     type Result = ();
 
     fn handle(&mut self, _: Flush, _: &mut Context<Self>) {}
+}
+
+#[cfg(test)]
+impl Handler<crate::vital::Sabotage> for Herald {
+    type Result = ();
+
+    fn handle(&mut self, _: crate::vital::Sabotage, _: &mut Context<Self>) {
+        panic!("as it was told to");
+    }
 }

@@ -36,6 +36,7 @@ mod snapshot;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
+mod vital;
 mod wiring;
 mod work;
 
@@ -44,7 +45,7 @@ pub use board::{Board, JobStatus, NodeStatus, ReservationStatus, TaskFailure};
 pub use commands::{Command, ReplySender};
 pub use engine::{Engine, EngineError, EngineOptions};
 pub use executor::{BoxFuture, Executor, FAILURE_TEXT_MAX, NodeContext, StopSignal, TaskContext, TaskError};
-pub use fatal::{Fatal, FatalError};
+pub use fatal::{Fatal, FatalError, Part};
 pub use lane::PushError;
 pub use port::{Port, Stopped, Wires};
 pub use recorder::Recorder;

@@ -1,9 +1,12 @@
 //! What can be measured of each machine: counted from what a turn said, or looked at now and then. The
 //! handles are made once; without a recorder they do nothing.
 
+use std::cell::Cell;
+
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use plimsoll_core::cluster_state::{ClusterState, Usage};
-use plimsoll_core::job_state::JobState;
+use plimsoll_core::id::NodeId;
+use plimsoll_core::job_state::{JobState, Spent};
 use plimsoll_core::messages::{
     ClusterMessage, HostMessage, JobEvent, Outbox, RunnerMessage, SchedulerMessage,
 };
@@ -11,7 +14,13 @@ use plimsoll_core::outcome::Outcome;
 use plimsoll_core::rebalancer::Rebalancer;
 use plimsoll_core::scheduler::Scheduler;
 use plimsoll_core::task_runner::TaskRunner;
-use plimsoll_core::time::Span;
+use plimsoll_core::time::{Span, Time};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sampled {
+    All,
+    Part,
+}
 
 /// A machine of which something can be measured.
 pub(crate) trait Measured: Sized {
@@ -24,9 +33,11 @@ pub(crate) trait Measured: Sized {
         let _ = (meter, out, took);
     }
 
-    /// Looks at the machine, some time after a turn.
-    fn sample(&self, meter: &mut Self::Meter) {
-        let _ = meter;
+    /// Looks at the machine, some time after a turn. Whoever has more to look at than is good at one go
+    /// says so, and is asked again soon.
+    fn sample(&self, now: Time, meter: &mut Self::Meter) -> Sampled {
+        let _ = (now, meter);
+        Sampled::All
     }
 }
 
@@ -65,28 +76,33 @@ impl Measured for Scheduler {
         }
     }
 
-    fn sample(&self, meter: &mut SchedulerMeter) {
+    fn sample(&self, _: Time, meter: &mut SchedulerMeter) -> Sampled {
         meter.waiting.set(self.waiting_tasks() as f64);
+        Sampled::All
     }
 }
 
 pub(crate) struct ClusterMeter {
     conflicts: Counter,
     started: Counter,
-    /// By [`OUTCOMES`].
-    ended: [Counter; OUTCOMES.len()],
+    /// By [`Outcome::index`].
+    ended: [Counter; Outcome::NAMES.len()],
     /// By [`Usage::ALL`].
     nodes: [Gauge; Usage::ALL.len()],
+    node_seconds: [Counter; Usage::ALL.len()],
     live: Gauge,
     /// By resource kind, made when a kind is first seen.
     utilisation: Vec<Gauge>,
+    walk: Walk,
 }
 
-const OUTCOMES: [&str; 7] =
-    ["completed", "failed", "not started", "timed out", "cancelled", "preempted", "lost"];
-
-fn outcome_index(outcome: Outcome) -> usize {
-    OUTCOMES.iter().position(|name| *name == outcome.name()).unwrap_or(1)
+/// The nodes are added up slice by slice.
+#[derive(Default)]
+struct Walk {
+    next: u32,
+    live: u64,
+    capacity: Vec<f64>,
+    used: Vec<f64>,
 }
 
 impl Measured for ClusterState {
@@ -96,10 +112,13 @@ impl Measured for ClusterState {
         ClusterMeter {
             conflicts: counter!("plimsoll_conflicts_total"),
             started: counter!("plimsoll_tasks_started_total"),
-            ended: OUTCOMES.map(|outcome| counter!("plimsoll_attempts_ended_total", "outcome" => outcome)),
+            ended: Outcome::NAMES.map(|name| counter!("plimsoll_attempts_ended_total", "outcome" => name)),
             nodes: Usage::ALL.map(|usage| gauge!("plimsoll_nodes", "usage" => usage.name())),
+            node_seconds: Usage::ALL
+                .map(|usage| counter!("plimsoll_node_seconds_total", "usage" => usage.name())),
             live: gauge!("plimsoll_live_attempts"),
             utilisation: Vec::new(),
+            walk: Walk::default(),
         }
     }
 
@@ -108,8 +127,8 @@ impl Measured for ClusterState {
             match message {
                 SchedulerMessage::Conflict(attempts) => meter.conflicts.increment(attempts.len() as u64),
                 SchedulerMessage::Released(released) => {
-                    let mut ended = [0; OUTCOMES.len()];
-                    released.iter().for_each(|one| ended[outcome_index(one.outcome)] += 1);
+                    let mut ended = [0; Outcome::NAMES.len()];
+                    released.iter().for_each(|one| ended[one.outcome.index()] += 1);
                     let counted = meter.ended.iter().zip(ended).filter(|(_, count)| *count > 0);
                     counted.for_each(|(counter, count)| counter.increment(count));
                 }
@@ -123,17 +142,27 @@ impl Measured for ClusterState {
         }
     }
 
-    fn sample(&self, meter: &mut ClusterMeter) {
-        for (gauge, nodes) in meter.nodes.iter().zip(self.nodes_by_usage()) {
-            gauge.set(nodes as f64);
+    fn sample(&self, now: Time, meter: &mut ClusterMeter) -> Sampled {
+        if meter.walk.next == 0 {
+            for (gauge, nodes) in meter.nodes.iter().zip(self.nodes_by_usage()) {
+                gauge.set(nodes as f64);
+            }
+            for (counter, spent) in meter.node_seconds.iter().zip(self.total_time_by_usage(now)) {
+                counter.absolute(whole_seconds(spent));
+            }
         }
-        let (mut live, mut capacity, mut used) = (0, Vec::new(), Vec::new());
-        for (_, node) in self.nodes() {
-            live += node.tasks();
-            add(&mut capacity, &node.capacity);
-            add(&mut used, &node.used);
+        let (end, all) = (meter.walk.next.saturating_add(NODES_AT_ONCE), self.node_numbers());
+        for node in (meter.walk.next..end.min(all)).filter_map(|number| self.node(NodeId(number))) {
+            meter.walk.live += u64::from(node.tasks());
+            add(&mut meter.walk.capacity, &node.capacity);
+            add(&mut meter.walk.used, &node.used);
         }
-        meter.live.set(f64::from(live));
+        meter.walk.next = end;
+        if end < all {
+            return Sampled::Part;
+        }
+        let Walk { live, capacity, used, .. } = std::mem::take(&mut meter.walk);
+        meter.live.set(live as f64);
         for (kind, capacity) in capacity.iter().enumerate().filter(|(_, capacity)| **capacity > 0.0) {
             while meter.utilisation.len() <= kind {
                 let name = self.kind_name(meter.utilisation.len()).unwrap_or("?").to_owned();
@@ -141,7 +170,15 @@ impl Measured for ClusterState {
             }
             meter.utilisation[kind].set(used.get(kind).copied().unwrap_or(0.0) / capacity);
         }
+        Sampled::All
     }
+}
+
+/// Nodes that are added up before others have their turn.
+const NODES_AT_ONCE: u32 = 4_096;
+
+fn whole_seconds(span: Span) -> u64 {
+    span.as_seconds() as u64
 }
 
 fn add(sums: &mut Vec<f64>, resources: &plimsoll_core::resources::Resources) {
@@ -156,36 +193,53 @@ fn add(sums: &mut Vec<f64>, resources: &plimsoll_core::resources::Resources) {
 
 pub(crate) struct JobMeter {
     accepted: Counter,
+    scheduled: Counter,
     finished: Counter,
     unfinished: Gauge,
+    provisioning_seconds: Counter,
+    running_seconds: Counter,
+    /// What ended attempts took.
+    spent: Cell<Spent>,
 }
 
 impl Measured for JobState {
     type Meter = JobMeter;
 
     fn meter() -> JobMeter {
+        let seconds = |part| counter!("plimsoll_attempt_seconds_total", "part" => part);
         JobMeter {
             accepted: counter!("plimsoll_jobs_accepted_total"),
+            scheduled: counter!("plimsoll_jobs_scheduled_total"),
             finished: counter!("plimsoll_jobs_finished_total"),
             unfinished: gauge!("plimsoll_unfinished_jobs"),
+            provisioning_seconds: seconds("provisioning"),
+            running_seconds: seconds("running"),
+            spent: Cell::default(),
         }
     }
 
     fn count(meter: &JobMeter, out: &Outbox, _: Span) {
-        let (mut accepted, mut finished) = (0, 0);
+        let (mut accepted, mut finished, mut spent) = (0, 0, meter.spent.get());
         for message in &out.host {
             match message {
                 HostMessage::Accepted { .. } => accepted += 1,
                 HostMessage::Job(JobEvent::Finished { .. }) => finished += 1,
+                HostMessage::Job(JobEvent::Ended { bound, began, at, .. }) => spent.add(*bound, *began, *at),
                 _ => {}
             }
         }
         meter.accepted.increment(accepted);
         meter.finished.increment(finished);
+        meter.spent.set(spent);
     }
 
-    fn sample(&self, meter: &mut JobMeter) {
+    fn sample(&self, _: Time, meter: &mut JobMeter) -> Sampled {
         meter.unfinished.set(self.unfinished() as f64);
+        meter.scheduled.absolute(self.scheduled());
+        let Spent { provisioning, running } = meter.spent.get();
+        meter.provisioning_seconds.absolute(whole_seconds(provisioning));
+        meter.running_seconds.absolute(whole_seconds(running));
+        Sampled::All
     }
 }
 

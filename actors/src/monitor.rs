@@ -12,7 +12,10 @@ use plimsoll_core::messages::{Audited, MonitorMessage, Outbox};
 use plimsoll_core::monitor::Monitor;
 
 use crate::clock::Clock;
+use crate::fatal::Part;
 use crate::router::Router;
+use crate::shell::Common;
+use crate::vital::Vital;
 
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -24,12 +27,15 @@ pub(crate) struct MonitorShell {
     router: Rc<OnceCell<Router>>,
     timer: Option<SpawnHandle>,
     compared: Counter,
+    _vital: Vital,
 }
 
 impl MonitorShell {
-    pub(crate) fn new(machine: Monitor, clock: Clock, router: Rc<OnceCell<Router>>) -> MonitorShell {
+    pub(crate) fn new(machine: Monitor, common: &Common) -> MonitorShell {
         let compared = metrics::counter!("plimsoll_nodes_compared_total");
-        MonitorShell { machine, clock, router, timer: None, compared }
+        let (clock, router) = (common.clock, Rc::clone(&common.router));
+        let vital = Vital::new(Part::Monitor, &common.emergency);
+        MonitorShell { machine, clock, router, timer: None, compared, _vital: vital }
     }
 
     fn turn(&mut self, batch: Vec<MonitorMessage>, context: &mut Context<Self>) {
@@ -70,5 +76,14 @@ impl Handler<ForMonitor> for MonitorShell {
             self.compared.increment(*compared);
         }
         self.turn(vec![message.0], context);
+    }
+}
+
+#[cfg(test)]
+impl Handler<crate::vital::Sabotage> for MonitorShell {
+    type Result = ();
+
+    fn handle(&mut self, _: crate::vital::Sabotage, _: &mut Context<Self>) {
+        panic!("as it was told to");
     }
 }

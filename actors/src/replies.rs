@@ -20,7 +20,8 @@ pub(crate) struct Tickets {
 #[derive(Debug)]
 pub(crate) enum Expected {
     One(Ticket, ReplySender),
-    /// So many tickets in a row, from this one on, that are answered together.
+    /// So many tickets in a row, from this one on, that are answered together, in their order. Should the
+    /// runtime stop in between, those answers come that were there.
     Many(Ticket, usize, oneshot::Sender<Vec<Answer>>),
 }
 
@@ -104,6 +105,14 @@ impl Replies {
     }
 }
 
+impl Drop for Replies {
+    fn drop(&mut self) {
+        for many in std::mem::take(&mut self.many).into_values() {
+            let _ = many.reply.send(many.answers);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,5 +131,16 @@ mod tests {
         assert_eq!(tickets.many(0, reply).count(), 0);
         replies.expect(std::mem::take(&mut tickets.expected));
         assert_eq!((answers.try_recv(), tickets.last()), (Ok(Vec::new()), 9));
+    }
+
+    #[test]
+    fn what_was_answered_is_told_when_no_more_comes() {
+        let (mut tickets, mut replies) = (Tickets::after(0), Replies::default());
+        let (reply, mut answers) = oneshot::channel();
+        let asked: Vec<Ticket> = tickets.many(3, reply).collect();
+        replies.expect(std::mem::take(&mut tickets.expected));
+        replies.answer(asked[0], Answer::Done);
+        drop(replies);
+        assert_eq!(answers.try_recv(), Ok(vec![Answer::Done]));
     }
 }

@@ -21,7 +21,6 @@ use crate::agents::{AgentBatch, AgentChange, AgentShard};
 use crate::backlog::Backlog;
 use crate::board::Board;
 use crate::credit::CreditCount;
-use crate::front::Front;
 use crate::herald::{Herald, HostBatch};
 use crate::monitor::{ForMonitor, MonitorShell};
 use crate::preparations::NodePreparation;
@@ -40,10 +39,11 @@ pub(crate) struct Router {
     pub(crate) runner: Mailbox<TaskRunner>,
     pub(crate) rebalancer: Mailbox<Rebalancer>,
     pub(crate) monitor: Addr<MonitorShell>,
-    pub(crate) front: Addr<Front>,
     pub(crate) herald: Addr<Herald>,
     pub(crate) backlog: Backlog,
     pub(crate) shards: Vec<Addr<AgentShard>>,
+    /// Batches that the shards have not heard yet.
+    pub(crate) agents_depth: Gauge,
     pub(crate) board: Arc<Board>,
     /// Counts assignments, if the service carries them out itself.
     pub(crate) credit: Option<RefCell<CreditCount>>,
@@ -118,6 +118,7 @@ impl Router {
             return;
         }
         if let [only] = self.shards.as_slice() {
+            self.agents_depth.increment(1.0);
             return only.do_send(AgentBatch(messages));
         }
         let mut by_shard: Vec<Vec<(NodeId, AgentMessage)>> = vec![Vec::new(); self.shards.len()];
@@ -126,6 +127,7 @@ impl Router {
         }
         for (shard, messages) in self.shards.iter().zip(by_shard) {
             if !messages.is_empty() {
+                self.agents_depth.increment(1.0);
                 shard.do_send(AgentBatch(messages));
             }
         }

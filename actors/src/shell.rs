@@ -27,11 +27,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::clock::Clock;
-use crate::fatal::{Fatal, FatalError, TURN_SHOWN_MAX, panic_text};
-use crate::front::MachineStopped;
-use crate::meters::Measured;
+use crate::fatal::{Fatal, FatalError, Part, TURN_SHOWN_MAX, panic_text};
+use crate::meters::{Measured, Sampled};
 use crate::recorder::Recorder;
 use crate::router::{Batch, Router};
+use crate::vital::{Emergency, Vital};
 
 /// What every shell shares.
 #[derive(Clone)]
@@ -42,6 +42,7 @@ pub(crate) struct Common {
     pub(crate) recorder: Option<Arc<Recorder>>,
     /// The service carries out the assignments itself.
     pub(crate) decide_only: bool,
+    pub(crate) emergency: Arc<Emergency>,
 }
 
 impl Common {
@@ -93,6 +94,7 @@ pub(crate) struct Shell<M: Seated> {
     meter: M::Meter,
     /// Somebody will look at the machine for the gauges.
     to_be_sampled: bool,
+    _vital: Vital,
 }
 
 impl<M: Seated> Shell<M> {
@@ -102,7 +104,9 @@ impl<M: Seated> Shell<M> {
         let messages = metrics::counter!("plimsoll_messages_total", "machine" => label.clone());
         let lateness = metrics::histogram!("plimsoll_deadline_lateness_seconds", "machine" => label.clone());
         let turn_seconds = metrics::histogram!("plimsoll_turn_seconds", "machine" => label);
+        let vital = Vital::new(Part::Machine(M::NAME), &common.emergency);
         Shell {
+            _vital: vital,
             machine,
             common,
             timer: None,
@@ -150,6 +154,24 @@ impl<M: Seated> Shell<M> {
         }
         self.arm(context);
         self.give_way(now, context);
+        if M::NAME == MachineName::Scheduler {
+            self.wait_for_herald(context);
+        }
+    }
+
+    /// Without the Scheduler nothing starts, so what others still have to say is bounded by what runs.
+    fn wait_for_herald(&self, context: &mut Context<Self>) {
+        const LOOK_EVERY: Duration = Duration::from_millis(1);
+        let backlog = &self.common.router.get().expect("wiring is done before the first turn").backlog;
+        if backlog.is_far_too_long() {
+            let backlog = backlog.clone();
+            let shorter = async move {
+                while backlog.is_far_too_long() {
+                    tokio::time::sleep(LOOK_EVERY).await;
+                }
+            };
+            context.wait(shorter.into_actor(self));
+        }
     }
 
     /// Looks at the machine for the gauges, once some time has passed: not at every turn, and not at all
@@ -157,10 +179,16 @@ impl<M: Seated> Shell<M> {
     fn sample_later(&mut self, context: &mut Context<Self>) {
         const SAMPLE_AFTER: Duration = Duration::from_secs(1);
         if !std::mem::replace(&mut self.to_be_sampled, true) {
-            context.run_later(SAMPLE_AFTER, |shell, _| {
-                shell.to_be_sampled = false;
-                shell.machine.sample(&mut shell.meter);
-            });
+            context.run_later(SAMPLE_AFTER, Shell::sample);
+        }
+    }
+
+    fn sample(&mut self, context: &mut Context<Self>) {
+        const THE_REST_AFTER: Duration = Duration::from_millis(2);
+        let now = self.common.clock.now();
+        self.to_be_sampled = self.machine.sample(now, &mut self.meter) == Sampled::Part;
+        if self.to_be_sampled {
+            context.run_later(THE_REST_AFTER, Shell::sample);
         }
     }
 
@@ -175,10 +203,9 @@ impl<M: Seated> Shell<M> {
     }
 
     fn stop_everything(&self, at: Time, batch: &[M::Message], panic: &(dyn Any + Send)) {
-        let turn = shorten(format!("{batch:?}"));
-        self.common.fatal.set(FatalError { machine: M::NAME, at, message: panic_text(panic), turn });
-        let router = self.common.router.get().expect("wiring is done before the first turn");
-        router.front.do_send(MachineStopped);
+        let turn = shorten(format!("{batch:?}")).into();
+        let (part, message) = (Part::Machine(M::NAME), panic_text(panic).into());
+        self.common.emergency.stop(FatalError { part, at, message, turn });
     }
 
     /// Arms the timer for the machine's next deadline. A timer that is set too early is left alone:
@@ -300,6 +327,15 @@ impl<M: Seated> Handler<Resume> for Shell<M> {
             self.turn(batch, context);
         }
         self.wake(context);
+    }
+}
+
+#[cfg(test)]
+impl<M: Seated> Handler<crate::vital::Sabotage> for Shell<M> {
+    type Result = ();
+
+    fn handle(&mut self, _: crate::vital::Sabotage, _: &mut Context<Self>) {
+        panic!("as it was told to");
     }
 }
 

@@ -39,6 +39,7 @@ pub(crate) struct Threads {
 
 impl Threads {
     pub(crate) fn end(self, port: &Port, deadline: Duration, recorder: Option<&Recorder>) -> ShutdownReport {
+        port.fatal.note_ending();
         const A_LONG_TIME: Duration = Duration::from_secs(365 * 24 * 3_600);
         let until = Instant::now() + deadline.min(A_LONG_TIME);
         let mut report = ShutdownReport::default();

@@ -1,21 +1,24 @@
 //! The engine from outside: what no single part can show.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::System;
 use plimsoll_core::id::{Attempt, GroupId, JobId, NodeId, Slot, TaskId};
-use plimsoll_core::messages::{Answer, JobEvent, JobMessage, Released};
+use plimsoll_core::messages::{AgentMessage, Answer, Finding, JobEvent, JobMessage, Released};
 use plimsoll_core::outcome::Outcome;
 use plimsoll_core::plan::{self, Happening, Scenario, ScenarioEvent, ScenarioJob};
 use plimsoll_core::resources::{KindId, Resources};
-use plimsoll_core::settings::{Settings, WindowSettings};
+use plimsoll_core::settings::{MonitorSettings, Settings, WindowSettings};
 use plimsoll_core::spec::{JobSpec, NodeSpec};
 use plimsoll_core::time::{Span, Time};
 use plimsoll_core::turn_log::MachineName;
 use tokio::sync::oneshot;
 
-use crate::agents::SabotageAgent;
+use crate::agents::{AgentBatch, SabotageAgent};
+use crate::fatal::Part;
+use crate::vital::Sabotage;
 use crate::wiring::wire_here;
 use crate::{BoxFuture, Command, Engine, EngineOptions, Event, Executor, PushError, TaskContext, TaskError};
 
@@ -73,7 +76,7 @@ fn a_panic_in_a_machine_stops_everything_and_explains_itself() {
         std::thread::yield_now();
     }
     let cause = port.stopped().cause.expect("the cause is known");
-    assert_eq!(cause.machine, MachineName::JobState);
+    assert_eq!(cause.part, Part::Machine(MachineName::JobState));
     assert!(cause.message.contains("what is released was committed"), "{}", cause.message);
     assert!(cause.turn.contains("Released"), "{}", cause.turn);
     let (reply, _) = oneshot::channel();
@@ -105,6 +108,110 @@ fn nobody_waits_on_after_a_panic() {
     while events.next_blocking().is_some() {}
     assert!(snapshot.blocking_recv().is_err(), "what is not whole is not given out");
     assert!(engine.stop(Duration::from_secs(5)).threads_joined);
+}
+
+/// Goal: an actor that panics outside of a machine's step ends the runtime too, and nobody hangs. Method: each
+/// of them in turn, while a caller waits for a job and another reads events.
+#[test]
+fn no_part_ends_alone() {
+    let scheduler = Part::Machine(MachineName::Scheduler);
+    for part in [Part::Front, Part::Herald, Part::Monitor, Part::Agents, scheduler] {
+        let engine = Engine::start(options(Some(Arc::new(Nothing)), Settings::default())).expect("it starts");
+        let port = engine.port().clone();
+        let (reply, answer) = oneshot::channel();
+        port.push(Command::Submit(Arc::new(bag("waits", 1)), reply)).expect("there is room");
+        let Ok(Answer::Accepted(job)) = answer.blocking_recv() else { panic!("it is a good job") };
+        let finished = port.board().wait(job).expect("it is known");
+        let mut events = port.subscribe(10).expect("there is room");
+        port.front.do_send(Sabotage::Panic(part));
+        assert!(finished.blocking_recv().is_err(), "{part}: it will never finish");
+        while events.next_blocking().is_some() {}
+        while !port.is_stopped() {
+            std::thread::yield_now();
+        }
+        let cause = port.stopped().cause.expect("the cause is known");
+        assert_eq!(cause.part, part, "{cause}");
+        assert!(engine.stop(Duration::from_secs(5)).threads_joined, "{part}");
+    }
+}
+
+/// Goal: what the runtime says by itself, without any new command, is bounded too. Method: short tasks one after
+/// the other, while the herald seems to be far behind.
+#[test]
+fn nothing_more_starts_while_the_herald_is_far_behind() {
+    const MUCH: usize = 1_000_000;
+    let settings = Settings {
+        window: WindowSettings { gap: Span::ZERO, ..WindowSettings::default() },
+        ..Settings::default()
+    };
+    let engine = Engine::start(options(Some(Arc::new(Nap)), settings)).expect("it starts");
+    let port = engine.port().clone();
+    let (reply, answer) = oneshot::channel();
+    port.push(Command::AddNode(node("n", 1), reply)).expect("there is room");
+    assert!(answer.blocking_recv().is_ok());
+    let (reply, answer) = oneshot::channel();
+    port.push(Command::Submit(Arc::new(bag("j", 20)), reply)).expect("there is room");
+    let Ok(Answer::Accepted(job)) = answer.blocking_recv() else { panic!("it is a good job") };
+    let completed = || port.board().job(job).expect("it is kept").completed;
+    while completed() == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    port.front.do_send(Sabotage::Delay(MUCH));
+    std::thread::sleep(Duration::from_millis(300));
+    let then = completed();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(completed(), then, "nothing more was placed");
+    assert!(then < 20);
+    port.front.do_send(Sabotage::CatchUp(MUCH));
+    let finished = port.board().wait(job).expect("it is known");
+    assert!(finished.blocking_recv().is_ok(), "it goes on");
+    assert!(engine.stop(Duration::from_secs(5)).threads_joined);
+}
+
+struct UntilStopped;
+
+impl Executor for UntilStopped {
+    fn run(&self, mut task: TaskContext) -> BoxFuture<Result<(), TaskError>> {
+        Box::pin(async move {
+            task.stop.stopped().await;
+            Ok(())
+        })
+    }
+}
+
+/// Goal: the monitor of a running engine finds what does not agree, mends it and tells. Method: the board is told
+/// of an attempt that never was, and an agent is told to start one that nobody wants.
+#[test]
+fn the_monitor_finds_mends_and_tells() {
+    let monitor = MonitorSettings { interval: Span::from_millis(50) };
+    let settings = Settings { monitor, ..Settings::default() };
+    let engine = Engine::start(options(Some(Arc::new(UntilStopped)), settings)).expect("it starts");
+    let port = engine.port().clone();
+    let (reply, answer) = oneshot::channel();
+    port.push(Command::AddNode(node("n", 1), reply)).expect("there is room");
+    assert!(answer.blocking_recv().is_ok());
+    let (reply, answer) = oneshot::channel();
+    let waits = JobSpec::bag("waits", 1, Resources::of(SLOT, 2));
+    port.push(Command::Submit(Arc::new(waits), reply)).expect("there is room");
+    let Ok(Answer::Accepted(job)) = answer.blocking_recv() else { panic!("it is a good job") };
+    let mut events = port.subscribe(1_000).expect("there is room");
+    let task = TaskId { group: GroupId::new(job, 0), role: 0, index: 0 };
+    let attempt = Attempt { task, number: 1, slot: Slot(0) };
+    let session = 1 << u32::BITS;
+    let start = AgentMessage::Start { session, attempt, units: None };
+    engine.shards()[0].do_send(AgentBatch(vec![(NodeId(0), start)]));
+    port.board().note_job(&JobEvent::Bound { attempt, node: NodeId(0), at: Time::ZERO });
+    let (mut orphan, mut wrong_board) = (false, false);
+    while !(orphan && wrong_board) {
+        for event in events.next_blocking().expect("it runs").events.iter() {
+            let Event::Finding(finding) = event else { continue };
+            assert!(finding.is_mended(), "{finding}");
+            orphan |= *finding == Finding::Orphan { attempt, node: NodeId(0) };
+            wrong_board |= *finding == Finding::WrongBoard(NodeId(0));
+        }
+    }
+    assert_eq!(port.board().node("n").expect("it is there").live, 0);
+    assert_eq!(engine.stop(Duration::from_secs(5)).stopped, 0, "what nobody wanted was ended before");
 }
 
 struct Nap;
@@ -174,7 +281,12 @@ const NODES: [(&str, i64); 3] = [("n0", 3), ("n1", 2), ("n2", 4)];
 
 fn decisions_of_the_world(settings: &Settings, arrivals: &[(u64, &str, u32)]) -> Decisions {
     let event = |(at, name, tasks): &(u64, &str, u32)| {
-        let job = ScenarioJob { spec: bag(name, *tasks), submitted: Time(at * 1_000), parent: None };
+        let job = ScenarioJob {
+            spec: bag(name, *tasks),
+            submitted: Time(at * 1_000),
+            parent: None,
+            preparations: BTreeMap::new(),
+        };
         ScenarioEvent { at: Time(at * 1_000), what: Happening::Submit(Box::new(job)) }
     };
     let scenario = Scenario {

@@ -2,9 +2,10 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
-use actix::{Actor, Addr, Arbiter, AsyncContext, Context};
+use actix::{Actor, Addr, Arbiter, AsyncContext, Context, System};
+use metrics::Gauge;
 use plimsoll_core::cluster_state::ClusterState;
 use plimsoll_core::id::NodeId;
 use plimsoll_core::job_state::JobState;
@@ -21,11 +22,12 @@ use crate::assignments::{AssignmentQueue, Order};
 use crate::backlog::Backlog;
 use crate::board::Board;
 use crate::clock::Clock;
+use crate::commands::Command;
 use crate::credit::CreditCount;
 use crate::engine::EngineOptions;
 use crate::executions::Executions;
 use crate::executor::PortCell;
-use crate::fatal::Fatal;
+use crate::fatal::{Fatal, Part};
 use crate::front::Front;
 use crate::herald::Herald;
 use crate::lane::Lane;
@@ -35,6 +37,7 @@ use crate::preparations::Preparations;
 use crate::router::{Mailbox, Router};
 use crate::shell::{Common, Seated, Shell};
 use crate::snapshot::{SeatedMachines, Seatful};
+use crate::vital::{Emergency, Vital};
 use crate::work::Work;
 
 /// The actors of a runtime, ready to work.
@@ -66,12 +69,13 @@ pub(crate) fn wire(
     workers: tokio::runtime::Handle,
     start: impl FnOnce(Vec<AgentShard>, Herald) -> Elsewhere,
 ) -> Ready {
-    let (common, settings) = common_of(&options);
     let board = Arc::new(Board::default());
+    let assignments = Arc::new(AssignmentQueue::default());
+    let lane = Arc::new(Lane::new(options.lane_capacity.clamp(1, LANE_MAX)));
+    let (common, settings) = common_of(&options, &board, &assignments, &lane);
     let restored = machines.is_some();
     let machines = machines.unwrap_or_else(|| SeatedMachines::new(&settings));
     board.fill(&machines.jobs.machine, &machines.cluster.machine, &machines.scheduler.machine);
-    let assignments = Arc::new(AssignmentQueue::default());
     if common.decide_only {
         stop_what_ran(&machines.jobs.machine, &board, &assignments);
     }
@@ -83,23 +87,15 @@ pub(crate) fn wire(
         shards_of(&options, &common, &board, &workers, machine_addresses, (&assignments, &port_for_tasks));
     let backlog = Backlog::default();
     let front_context = Context::<Front>::new();
-    let herald = Herald::new(Arc::clone(&board), backlog.clone(), front_context.address());
+    let herald = Herald::new(Arc::clone(&board), backlog.clone(), front_context.address(), &common.emergency);
     let Elsewhere { arbiters, shards, herald } = start(shards, herald);
+    let _ = common.emergency.herald.set(herald.clone());
     let runner_settings = common.runner_settings(&settings);
     let agents_to_begin = if restored { agents_anew(&machines) } else { Vec::new() };
-    let lane = Arc::new(Lane::new(options.lane_capacity.clamp(1, LANE_MAX)));
     let shared_settings = Arc::new(RwLock::new(Arc::clone(&settings)));
     let last_ticket = options.restore.as_ref().map_or(0, |snapshot| snapshot.last_ticket);
-    let monitor =
-        MonitorShell::new(Monitor::new(Arc::clone(&settings)), common.clock, Rc::clone(&common.router));
-    let front = Front::new(
-        Arc::clone(&lane),
-        common.clone(),
-        herald.clone(),
-        (Arc::clone(&board), Arc::clone(&assignments)),
-        settings,
-        last_ticket,
-    );
+    let monitor = MonitorShell::new(Monitor::new(Arc::clone(&settings)), &common);
+    let front = Front::new(Arc::clone(&lane), common.clone(), herald.clone(), settings, last_ticket);
     let front = front_context.run(front);
     let router = Router {
         jobs: seat(machines.jobs, Context::new(), &common),
@@ -108,10 +104,10 @@ pub(crate) fn wire(
         runner: seat(machines.runner, runner_context, &common),
         rebalancer: seat(machines.rebalancer, Context::new(), &common),
         monitor: monitor.start(),
-        front: front.clone(),
         herald: herald.clone(),
         backlog,
         shards: shards.clone(),
+        agents_depth: agents_depth(),
         board: Arc::clone(&board),
         credit: common.decide_only.then(|| RefCell::new(CreditCount::new(options.assignment_window.max(1)))),
     };
@@ -131,7 +127,12 @@ pub(crate) fn wire(
 }
 
 /// What every shell shares, and the settings to begin with.
-fn common_of(options: &EngineOptions) -> (Common, Arc<Settings>) {
+fn common_of(
+    options: &EngineOptions,
+    board: &Arc<Board>,
+    assignments: &Arc<AssignmentQueue>,
+    lane: &Arc<Lane<Command>>,
+) -> (Common, Arc<Settings>) {
     let (offset, settings) = match &options.restore {
         Some(snapshot) => (snapshot.taken, snapshot.settings.clone()),
         None => (Time::ZERO, options.settings.clone()),
@@ -139,10 +140,21 @@ fn common_of(options: &EngineOptions) -> (Common, Arc<Settings>) {
     if let Some(recorder) = &options.recorder {
         recorder.record(&Header { settings: settings.clone() });
     }
+    let (clock, fatal) = (Clock::starting_at(offset), Fatal::default());
+    let emergency = Emergency {
+        fatal: fatal.clone(),
+        clock,
+        lane: Arc::clone(lane),
+        board: Arc::clone(board),
+        assignments: Arc::clone(assignments),
+        herald: OnceLock::new(),
+        system: System::current(),
+    };
     let common = Common {
-        clock: Clock::starting_at(offset),
+        clock,
         router: Rc::new(OnceCell::new()),
-        fatal: Fatal::default(),
+        fatal,
+        emergency: Arc::new(emergency),
         recorder: options.recorder.clone(),
         decide_only: options.executor.is_none(),
     };
@@ -186,10 +198,16 @@ fn shards_of(
         board: Arc::clone(board),
         clock: common.clock,
         recorder: common.recorder.clone(),
+        depth: agents_depth(),
+        _vital: Vital::new(Part::Agents, &common.emergency),
         #[cfg(any(test, feature = "sabotage"))]
         sabotaged: Default::default(),
     };
     (0..options.agent_shards.max(1)).map(shard).collect()
+}
+
+fn agents_depth() -> Gauge {
+    metrics::gauge!("plimsoll_mailbox_depth", "machine" => "NodeAgents")
 }
 
 /// Agents share a thread, and the herald has one.

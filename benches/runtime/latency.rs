@@ -69,7 +69,7 @@ fn feed(handle: &Handle, rate: u32, over: &AtomicBool) -> u64 {
         }
         next += Duration::from_secs_f64(f64::from(BATCH) / f64::from(rate));
         let outcomes = pollster::block_on(handle.submit_many(vec![job.clone(); BATCH as usize]));
-        fed += outcomes.expect("the runtime runs").iter().filter(|outcome| outcome.is_ok()).count() as u64;
+        fed += outcomes.iter().filter(|outcome| outcome.is_ok()).count() as u64;
     }
     fed
 }

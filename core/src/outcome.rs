@@ -241,17 +241,34 @@ impl Outcome {
         }
     }
 
-    pub fn name(self) -> &'static str {
+    /// What outcomes are called, in the order of [`Outcome::index`].
+    pub const NAMES: [&'static str; 9] = [
+        "completed",
+        "failed",
+        "not started",
+        "timed out",
+        "cancelled",
+        "aborted",
+        "dismissed",
+        "preempted",
+        "lost",
+    ];
+
+    pub fn index(self) -> usize {
         match self {
-            Outcome::Completed => "completed",
-            Outcome::Failed(FailureCause::NotStarted) => "not started",
-            Outcome::Failed(_) => "failed",
-            Outcome::TimedOut(_) => "timed out",
-            Outcome::Cancelled => "cancelled",
-            Outcome::Aborted => "aborted",
-            Outcome::Dismissed => "dismissed",
-            Outcome::Preempted(_) => "preempted",
-            Outcome::Lost => "lost",
+            Outcome::Completed => 0,
+            Outcome::Failed(FailureCause::NotStarted) => 2,
+            Outcome::Failed(_) => 1,
+            Outcome::TimedOut(_) => 3,
+            Outcome::Cancelled => 4,
+            Outcome::Aborted => 5,
+            Outcome::Dismissed => 6,
+            Outcome::Preempted(_) => 7,
+            Outcome::Lost => 8,
         }
+    }
+
+    pub fn name(self) -> &'static str {
+        Outcome::NAMES[self.index()]
     }
 }

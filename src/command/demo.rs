@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use fastrand::Rng;
 use plimsoll::{
-    Config, GroupSpec, Handle, JobSpec, NodeSpec, RoleSpec, Runtime, ShutdownReport, StateTime, TaskContext,
-    UsageAnswer, UsageOf, tasks,
+    BoxFuture, Config, Executor, GroupSpec, Handle, JobSpec, NodeSpec, RoleSpec, Runtime, ShutdownReport,
+    StateTime, StopSignal, TaskContext, TaskError, UsageAnswer, UsageOf,
 };
 use serde_json::json;
 
@@ -64,14 +64,14 @@ const CORES: u32 = 8;
 const RECORD_BYTES_MAX: u64 = 1 << 30;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Cores times seconds that an average job of [`random_job`] takes.
-const CORE_SECONDS_PER_JOB: f64 = 2.4;
+const CORE_SECONDS_PER_JOB: f64 = 2.5;
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> io::Result<ExitCode> {
     let config = match Config::load(&arguments.preset) {
         Ok(config) => config,
         Err(error) => return output.problems(&error),
     };
-    let mut builder = Runtime::builder().config(config).executor(tasks(sleep));
+    let mut builder = Runtime::builder().config(config).executor(PretendWork);
     if let Some(path) = &arguments.record {
         match File::create(path) {
             Ok(file) => builder = builder.record(BufWriter::new(file), RECORD_BYTES_MAX),
@@ -85,7 +85,13 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> io::Result<Exit
     let driver = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = driver.block_on(async {
         if let Some(address) = arguments.metrics {
-            let server = MetricsServer::bind(address).await?;
+            let server = MetricsServer::bind(address).await.map_err(|error| {
+                let advice = "choose another with --metrics, or port 0 for any that is free";
+                io::Error::new(
+                    error.kind(),
+                    format!("figures cannot be served at {address}: {error}; {advice}"),
+                )
+            })?;
             anstream::eprintln!("figures at http://{}/metrics", server.address()?);
             tokio::spawn(server.serve());
         }
@@ -101,12 +107,28 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> io::Result<Exit
     }
 }
 
-async fn sleep(task: TaskContext) -> Result<(), plimsoll::TaskError> {
-    let mut stop = task.stop.clone();
-    let span = task.role().duration.map_or(0, |duration| duration.0);
+/// Work that only takes its time, and so does what comes before it.
+struct PretendWork;
+
+impl Executor for PretendWork {
+    fn prepare(&self, task: &TaskContext) -> BoxFuture<Result<(), TaskError>> {
+        /// The same for the same task, so that a seed says everything.
+        const LONGEST_MILLIS: u64 = 40;
+        let task_number = task.job_id().0.wrapping_mul(7) + u64::from(task.index());
+        let span = Duration::from_millis(1 + task_number % LONGEST_MILLIS);
+        Box::pin(sleep(span, task.stop.clone()))
+    }
+
+    fn run(&self, task: TaskContext) -> BoxFuture<Result<(), TaskError>> {
+        let micros = task.role().duration.map_or(0, |duration| duration.0);
+        Box::pin(sleep(Duration::from_micros(micros), task.stop.clone()))
+    }
+}
+
+async fn sleep(span: Duration, mut stop: StopSignal) -> Result<(), TaskError> {
     tokio::select! {
-        () = tokio::time::sleep(Duration::from_micros(span)) => Ok(()),
-        () = stop.stopped() => Err(plimsoll::TaskError::new("stopped")),
+        () = tokio::time::sleep(span) => Ok(()),
+        () = stop.stopped() => Err(TaskError::new("stopped")),
     }
 }
 
@@ -269,6 +291,7 @@ impl Figures {
     fn print(&self, output: &mut Output) -> io::Result<ExitCode> {
         let finished = Tally::get(&self.tally.jobs_finished);
         let completed = Tally::get(&self.tally.completed);
+        let (provisioning, running) = self.tally.attempt_seconds();
         if output.json {
             output.document(&json!({
                 "seconds": self.seconds,
@@ -279,6 +302,8 @@ impl Figures {
                 "running_per_node": self.utilisation,
                 "classes": self.classes.document(),
                 "node_seconds": node_seconds(&self.usage),
+                "provisioning_seconds": provisioning,
+                "running_seconds": running,
                 "executions_stopped": self.report.stopped,
                 "executions_abandoned": self.report.abandoned,
                 "threads_joined": self.report.threads_joined,
@@ -292,6 +317,8 @@ impl Figures {
                 ("tasks completed", completed.to_string()),
                 ("tasks per second", format!("{:.0}", completed as f64 / self.seconds)),
                 ("running per node, mean", format!("{:.1}", self.utilisation)),
+                ("seconds provisioning", format!("{provisioning:.1}")),
+                ("seconds running", format!("{running:.1}")),
                 ("stopped at the end", self.report.stopped.to_string()),
             ];
             output.table(&["demo", ""], rows.map(|(name, value)| vec![name.to_owned(), value]))?;

@@ -6,10 +6,12 @@ mod demo;
 mod load;
 mod metrics;
 mod output;
+mod patience;
 mod plan;
 mod replay;
 mod sim;
 mod tally;
+mod usage_tables;
 
 use std::io;
 use std::process::ExitCode;

@@ -4,11 +4,13 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::Args;
-use plimsoll::core::plan::{self, DecisionKind, PlanError, PlanReport, Scenario};
+use plimsoll::core::plan::{self, DecisionKind, PlanError, PlanReport, Scenario, UsageReport};
 use plimsoll::scenario;
+use serde::Serialize;
 
 use super::output::Output;
-use super::{BAD_INPUT, FAILED};
+use super::patience::Patience;
+use super::{BAD_INPUT, FAILED, usage_tables};
 
 /// Decide what would run where, without running anything
 ///
@@ -20,25 +22,49 @@ pub(super) struct Arguments {
     /// A TOML or JSON file; - for standard input
     #[arg(value_name = "FILE")]
     file: String,
+    /// Tell how nodes and jobs would spend their time too
+    #[arg(long)]
+    usage: bool,
 }
 
 const EXAMPLES: &str = "Examples:
   plimsoll plan cluster.toml
+  plimsoll plan cluster.toml --usage
   echo '{\"nodes\": [{\"name\": \"n\", \"count\": 2, \"capacity\": {\"slot\": 1}}],
          \"jobs\": [{\"name\": \"j\", \"tasks\": 3, \"request\": {\"slot\": 1}}]}' | plimsoll plan - --json";
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> io::Result<ExitCode> {
     match scenario::load(&arguments.file) {
-        Ok(scenario) => decide(&scenario, output),
+        Ok(scenario) => decide(&scenario, arguments.usage, output),
         Err(error) => output.problems(&error),
     }
 }
 
+/// What the dry run answers as one document.
+#[derive(Serialize)]
+struct Answer {
+    #[serde(flatten)]
+    report: PlanReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<UsageReport>,
+}
+
 /// Carries out the dry run and prints what it decided.
-fn decide(scenario: &Scenario, output: &mut Output) -> io::Result<ExitCode> {
-    match plan::run(scenario) {
-        Ok(report) if output.json => output.document(&report)?,
-        Ok(report) => print(&report, output)?,
+fn decide(scenario: &Scenario, wants_usage: bool, output: &mut Output) -> io::Result<ExitCode> {
+    let patience = Patience::with("deciding", output.json);
+    let result = match wants_usage {
+        true => plan::run_with_usage(scenario).map(|(report, usage)| Answer { report, usage: Some(usage) }),
+        false => plan::run(scenario).map(|report| Answer { report, usage: None }),
+    };
+    drop(patience);
+    match result {
+        Ok(answer) if output.json => output.document(&answer)?,
+        Ok(answer) => {
+            print(&answer.report, output)?;
+            if let Some(usage) = &answer.usage {
+                usage_tables::print(usage, output)?;
+            }
+        }
         Err(error @ PlanError::Broken(_)) => {
             output.failure(&error)?;
             return Ok(ExitCode::from(FAILED));

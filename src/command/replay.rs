@@ -9,6 +9,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::output::Output;
+use super::patience::Patience;
 use super::{BAD_INPUT, FAILED};
 
 /// Replay a turn log and compare everything the machines say, bit for bit
@@ -28,7 +29,10 @@ const EXAMPLES: &str = "Examples:
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> io::Result<ExitCode> {
     let log = File::open(&arguments.file).map_err(plimsoll::ReplayError::from);
-    match log.and_then(|file| plimsoll::replay(BufReader::new(file))) {
+    let patience = Patience::with("replaying", output.json);
+    let replayed = log.and_then(|file| plimsoll::replay(BufReader::new(file)));
+    drop(patience);
+    match replayed {
         Ok(turns) if output.json => output.document(&json!({"ok": true, "turns": turns}))?,
         Ok(turns) => output.note(&format!("{turns} turns, every one the same"))?,
         Err(error) => {

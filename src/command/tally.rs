@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use plimsoll::core::job_state::Spent;
 use plimsoll::core::messages::JobEvent;
 use plimsoll::core::outcome::Outcome;
+use plimsoll::core::time::Span;
 use plimsoll::{Event, Subscription};
 
 /// Counters that one reader of events writes and anybody reads.
@@ -14,6 +16,9 @@ pub(super) struct Tally {
     pub(super) completed: AtomicU64,
     pub(super) jobs_finished: AtomicU64,
     pub(super) missed: AtomicU64,
+    /// What ended attempts took, in microseconds.
+    provisioning: AtomicU64,
+    running: AtomicU64,
 }
 
 impl Tally {
@@ -35,8 +40,12 @@ impl Tally {
             counter.fetch_add(1, Ordering::Relaxed);
         };
         match event {
-            Event::Job(JobEvent::Ended { outcome, .. }) => {
+            Event::Job(JobEvent::Ended { outcome, bound, began, at, .. }) => {
                 add(&self.ended);
+                let mut spent = Spent::default();
+                spent.add(*bound, *began, *at);
+                self.provisioning.fetch_add(spent.provisioning.0, Ordering::Relaxed);
+                self.running.fetch_add(spent.running.0, Ordering::Relaxed);
                 if *outcome == Outcome::Completed {
                     add(&self.completed);
                 }
@@ -44,6 +53,12 @@ impl Tally {
             Event::Job(JobEvent::Finished { .. }) => add(&self.jobs_finished),
             _ => {}
         }
+    }
+
+    /// Seconds that ended attempts were prepared for, and seconds that they ran.
+    pub(super) fn attempt_seconds(&self) -> (f64, f64) {
+        let seconds = |micros| Span(Tally::get(micros)).as_seconds();
+        (seconds(&self.provisioning), seconds(&self.running))
     }
 
     pub(super) fn get(counter: &AtomicU64) -> u64 {

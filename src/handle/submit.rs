@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::Handle;
 use super::known;
-use crate::error::{StoppedError, SubmitError};
+use crate::error::SubmitError;
 use crate::specs::JobSpec;
 
 /// More jobs than this become several commands, so that no single one holds up the others.
@@ -45,6 +45,7 @@ impl Handle {
         &self,
         job: J,
     ) -> Result<impl Future<Output = Result<JobId, SubmitError>> + Send + use<J>, SubmitError> {
+        let began = Instant::now();
         let (command, answer, job) = self.submission(job.into())?;
         match self.port.push(command) {
             Ok(()) => {}
@@ -54,7 +55,11 @@ impl Handle {
             }
         }
         let handle = self.clone();
-        Ok(async move { handle.accepted(answer.await.ok(), job) })
+        Ok(async move {
+            let answer = answer.await.ok();
+            handle.port.note_submission(began);
+            handle.accepted(answer, job)
+        })
     }
 
     /// Submits a job from a thread that may wait. Must not be called from asynchronous code.
@@ -62,24 +67,22 @@ impl Handle {
         pollster::block_on(self.submit(job))
     }
 
-    /// Submits many jobs with few commands. Each is accepted or refused on its own.
-    pub async fn submit_many<J: Into<Arc<JobSpec>>>(&self, jobs: Vec<J>) -> Result<SubmitMany, StoppedError> {
+    /// Submits many jobs with few commands. Each is accepted or refused on its own. Should the runtime stop
+    /// in between, what was accepted before is told, and the others come back with the cause.
+    pub async fn submit_many<J: Into<Arc<JobSpec>>>(&self, jobs: Vec<J>) -> SubmitMany {
         let mut outcomes = Vec::with_capacity(jobs.len());
         let mut jobs = jobs.into_iter().map(Into::into);
         loop {
             let some: Vec<Arc<JobSpec>> = jobs.by_ref().take(JOBS_PER_COMMAND_MAX).collect();
             if some.is_empty() {
-                return Ok(outcomes);
+                return outcomes;
             }
-            self.submit_some(some, &mut outcomes).await?;
+            self.submit_some(some, &mut outcomes).await;
         }
     }
 
-    async fn submit_some(
-        &self,
-        jobs: Vec<Arc<JobSpec>>,
-        outcomes: &mut SubmitMany,
-    ) -> Result<(), StoppedError> {
+    async fn submit_some(&self, jobs: Vec<Arc<JobSpec>>, outcomes: &mut SubmitMany) {
+        let began = Instant::now();
         let settings = self.port.settings();
         let mut valid: Vec<Arc<spec::JobSpec>> = Vec::with_capacity(jobs.len());
         let mut invalid: Vec<(usize, Invalid)> = Vec::new();
@@ -95,8 +98,12 @@ impl Handle {
             }
         }
         let (reply, answers) = oneshot::channel();
-        self.push(Command::SubmitMany(valid, reply)).await?;
-        let mut answers = answers.await.map_err(|_| self.stopped())?.into_iter();
+        let answers = match self.push(Command::SubmitMany(valid, reply)).await {
+            Ok(()) => answers.await.unwrap_or_default(),
+            Err(_) => Vec::new(),
+        };
+        self.port.note_submission(began);
+        let mut answers = answers.into_iter();
         let mut invalid = invalid.into_iter().peekable();
         outcomes.extend(jobs.into_iter().enumerate().map(|(place, job)| {
             match invalid.next_if(|(bad, _)| *bad == place) {
@@ -104,7 +111,6 @@ impl Handle {
                 None => self.accepted(answers.next(), job),
             }
         }));
-        Ok(())
     }
 
     fn submission(&self, job: Arc<JobSpec>) -> Result<(Command, Reply, Arc<JobSpec>), SubmitError> {

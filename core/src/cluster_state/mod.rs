@@ -106,6 +106,11 @@ impl ClusterState {
         entries.filter_map(|(index, node)| node.as_ref().map(|node| (NodeId(index as u32), node)))
     }
 
+    /// Every node has a smaller number than this.
+    pub fn node_numbers(&self) -> u32 {
+        self.nodes.len() as u32
+    }
+
     /// All live attempts, by slot.
     pub fn live(&self) -> impl Iterator<Item = &LiveAttempt> {
         self.live.iter().flatten()
@@ -199,13 +204,13 @@ impl ClusterState {
         both_reserved_and_named(patch.reserved.as_ref().unwrap_or(&node.reserved), named)
     }
 
-    fn remove_node(&mut self, ticket: Ticket, name: String, out: &mut Outbox) {
+    fn remove_node(&mut self, now: Time, ticket: Ticket, name: String, out: &mut Outbox) {
         let Some(id) = self.names.remove(&name) else {
             return out.refuse(ticket, Refusal::UnknownNode(name));
         };
         self.release_all_on(id, Outcome::Lost, out);
         self.nodes[id.index()] = None;
-        self.forget_usage(id);
+        self.forget_usage(now, id);
         self.vacant.push(id);
         self.pending.forget(id);
         self.down_deadlines.clear(id.index());
@@ -246,7 +251,7 @@ impl ClusterState {
             ClusterMessage::UpdateNode { ticket, name, patch } => {
                 self.update_node(now, ticket, name, *patch, out);
             }
-            ClusterMessage::RemoveNode { ticket, name } => self.remove_node(ticket, name, out),
+            ClusterMessage::RemoveNode { ticket, name } => self.remove_node(now, ticket, name, out),
             ClusterMessage::SetPool { ticket, pool, state } => self.set_pool(ticket, pool, state, out),
             ClusterMessage::Heartbeat { ticket, name, heard } => {
                 self.heartbeat(now, ticket, name, heard, out)

@@ -24,6 +24,9 @@ pub(super) struct UsageHistory {
     pending: VecDeque<(u64, Vec<NodeId>)>,
     /// How many nodes are in each state.
     counts: [u64; Usage::ALL.len()],
+    /// Time that all nodes together spent in each state up to `counted`, also those that are gone.
+    spent: [Span; Usage::ALL.len()],
+    counted: Time,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -38,6 +41,19 @@ struct NodeUsage {
     touched: bool,
     /// The turn in which its history began is not over.
     fresh: bool,
+}
+
+impl UsageHistory {
+    /// As many nodes as now were in each state until now.
+    fn count_time(&mut self, now: Time) {
+        self.spent = self.spent_until(now);
+        self.counted = now;
+    }
+
+    fn spent_until(&self, now: Time) -> [Span; Usage::ALL.len()] {
+        let passed = now.since(self.counted).0;
+        std::array::from_fn(|usage| Span(self.spent[usage].0.saturating_add(self.counts[usage] * passed)))
+    }
 }
 
 impl NodeUsage {
@@ -109,6 +125,12 @@ impl ClusterState {
         self.usage_history.counts
     }
 
+    /// Time that all nodes together spent in each state, in the order of [`Usage::ALL`], also those that
+    /// are gone.
+    pub fn total_time_by_usage(&self, now: Time) -> [Span; Usage::ALL.len()] {
+        self.usage_history.spent_until(now)
+    }
+
     /// The entries that are kept of a node, oldest first.
     pub fn usage_entries(&self, id: NodeId) -> Vec<UsageEntry> {
         let node = self.usage_history.nodes.get(id.index()).and_then(Option::as_ref);
@@ -134,12 +156,14 @@ impl ClusterState {
         if history.nodes.len() <= id.index() {
             history.nodes.resize(id.index() + 1, None);
         }
+        history.count_time(now);
         history.counts[entry.usage as usize] += 1;
         history.nodes[id.index()] = Some(NodeUsage::new(entry));
         self.note_usage(id);
     }
 
-    pub(super) fn forget_usage(&mut self, id: NodeId) {
+    pub(super) fn forget_usage(&mut self, now: Time, id: NodeId) {
+        self.usage_history.count_time(now);
         let gone = self.usage_history.nodes.get_mut(id.index()).and_then(Option::take);
         if let Some(gone) = gone {
             self.usage_history.counts[gone.current.usage as usize] -= 1;
@@ -186,6 +210,7 @@ impl ClusterState {
             return;
         }
         let kept = kept_per_node(&self.settings.retention, self.names.len());
+        self.usage_history.count_time(now);
         let mut touched = std::mem::take(&mut self.usage_history.touched);
         for id in touched.drain(..) {
             let Some(entry) = self.usage_now(now, id) else { continue };

@@ -50,6 +50,8 @@ pub struct JobState {
     last_job: u64,
     jobs: Paged<Job>,
     unfinished: u64,
+    /// Jobs of which something was ever bound to a node.
+    scheduled: u64,
     /// Live attempts by slot.
     live: Vec<Option<LiveTask>>,
     /// How many of them are on each node.
@@ -74,6 +76,8 @@ pub struct Job {
     pub accepted: Time,
     pub finished: Option<Time>,
     pub spent: Spent,
+    /// Something of it was bound to a node.
+    was_scheduled: bool,
     unfinished_groups: u32,
     /// Why it was aborted, if it was.
     pub aborted: Option<Arc<str>>,
@@ -118,6 +122,7 @@ impl JobState {
             last_job: 0,
             jobs: Paged::default(),
             unfinished: 0,
+            scheduled: 0,
             live: Vec::new(),
             on_node: audit::OnNode::default(),
             finished: retention::Finished::default(),
@@ -153,6 +158,11 @@ impl JobState {
 
     pub fn unfinished(&self) -> u64 {
         self.unfinished
+    }
+
+    /// Jobs of which something was ever bound to a node.
+    pub fn scheduled(&self) -> u64 {
+        self.scheduled
     }
 
     /// What is known in sum about finished jobs that are no longer kept.
@@ -218,6 +228,7 @@ impl JobState {
             accepted: now,
             finished: None,
             spent: Spent::default(),
+            was_scheduled: false,
             unfinished_groups,
             aborted: None,
             children: BTreeSet::new(),
@@ -238,7 +249,10 @@ impl JobState {
         assert!(self.live[index].is_none(), "a slot is used again only after its release");
         self.live[index] = Some(LiveTask { attempt, node, since: now, began: None });
         self.on_node.change(node, 1);
-        let group = self.group_mut(attempt.task.group);
+        let id = attempt.task.group;
+        let job = self.jobs.get_mut(id.job().0).expect("an unfinished job is kept");
+        self.scheduled += u64::from(!std::mem::replace(&mut job.was_scheduled, true));
+        let group = &mut job.groups[id.index()];
         group.live += 1;
         group.set_state(attempt.task, TaskState::Scheduled);
         out.job_event(JobEvent::Bound { attempt, node, at: now });

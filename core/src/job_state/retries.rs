@@ -19,7 +19,7 @@ use super::{Group, GroupStatus, JobState, LiveTask};
 const ATTEMPTS_KEPT: usize = 8;
 
 /// So many of the nodes on which a task failed last are avoided.
-const AVOIDED_KEPT: usize = 4;
+const AVOIDED_KEPT: usize = 16;
 
 /// What is remembered of a task of which an attempt did not end well.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

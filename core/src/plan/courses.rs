@@ -10,6 +10,7 @@ use crate::time::{Span, Time};
 pub(super) struct Courses {
     pub(super) ends: bool,
     pub(super) now: Time,
+    pub(super) preparations: BTreeMap<(GroupId, u16), Span>,
     pub(super) durations: BTreeMap<(GroupId, u16), Span>,
     pub(super) started: BTreeMap<(GroupId, u16), Vec<Time>>,
 }
@@ -18,10 +19,12 @@ impl Behaviour for Courses {
     fn course(&mut self, attempt: Attempt) -> Course {
         let role = (attempt.task.group, attempt.task.role);
         let duration = self.durations.get(&role).copied().filter(|_| self.ends);
-        let earlier = match self.started.get(&role).and_then(|all| all.get(attempt.task.index as usize)) {
-            Some(started) if attempt.number == 1 => self.now.since(*started),
-            _ => Span::ZERO,
-        };
-        Course::plain(duration.map(|duration| Span(duration.0.saturating_sub(earlier.0))))
+        let started = self.started.get(&role).and_then(|all| all.get(attempt.task.index as usize));
+        if let Some(started) = started.filter(|_| attempt.number == 1) {
+            let earlier = self.now.since(*started);
+            return Course::plain(duration.map(|duration| Span(duration.0.saturating_sub(earlier.0))));
+        }
+        let prepare = self.preparations.get(&role).copied().filter(|_| self.ends);
+        Course { prepare: Some(prepare.unwrap_or(Span::ZERO)), ..Course::plain(duration) }
     }
 }

@@ -9,7 +9,9 @@ mod run;
 mod scenario;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 pub use report::{Decision, DecisionKind, PlanReport, Summary, WaitingGroup};
-pub use run::{PlanError, run};
+pub use run::{PlanError, run, run_with_usage};
 pub use scenario::{Happening, RunningTasks, Scenario, ScenarioEvent, ScenarioJob, Which, WhichJobs};
+pub use usage::{JobTime, NodeTime, PoolTime, StateSeconds, UsageReport, UsageStep};

@@ -2,14 +2,16 @@
 
 mod group_decisions;
 mod moments;
+mod names;
+mod time_spent;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
-use crate::job_state::GroupStatus;
+use crate::id::{Attempt, GroupId, JobId, NodeId, Ticket};
+use crate::job_state::{GroupStatus, Spent};
 use crate::machine::Broken;
 use crate::messages::{
     Addressed, Answer, Cancelled, ClusterMessage, Extended, HostMessage, JobEvent, JobMessage, NodeEvent,
@@ -26,6 +28,7 @@ use super::lay::{Laid, lay};
 use super::reasons::{why_stopped, why_there};
 use super::report::{Decision, DecisionKind, PlanReport, WaitingGroup};
 use super::scenario::{Happening, Scenario, ScenarioJob, Which, WhichJobs};
+use super::usage::UsageReport;
 
 /// Why a dry run of a well-formed file cannot be carried out.
 #[derive(Clone, PartialEq, Debug, Error)]
@@ -42,6 +45,17 @@ pub enum PlanError {
 
 /// What would be decided.
 pub fn run(scenario: &Scenario) -> Result<PlanReport, PlanError> {
+    Ok(go_through(scenario)?.finish())
+}
+
+/// The same, and how nodes and jobs would spend their time.
+pub fn run_with_usage(scenario: &Scenario) -> Result<(PlanReport, UsageReport), PlanError> {
+    let dry_run = go_through(scenario)?;
+    let usage = dry_run.usage();
+    Ok((dry_run.finish(), usage))
+}
+
+fn go_through(scenario: &Scenario) -> Result<DryRun<'_>, PlanError> {
     let mut dry_run = DryRun::begin(scenario)?;
     dry_run.settle()?;
     let mut events = scenario.events.iter().enumerate().peekable();
@@ -57,7 +71,7 @@ pub fn run(scenario: &Scenario) -> Result<PlanReport, PlanError> {
         }
         dry_run.settle()?;
     }
-    Ok(dry_run.finish())
+    Ok(dry_run)
 }
 
 struct DryRun<'a> {
@@ -72,6 +86,8 @@ struct DryRun<'a> {
     laid: BTreeMap<usize, Laid>,
     /// Submitted jobs: the position in here is the number of the job minus one.
     jobs: Vec<Arc<JobSpec>>,
+    /// By the same position: what their ended attempts took.
+    spent: Vec<Spent>,
     numbers: BTreeMap<String, JobId>,
     /// How many tasks of each role ran before the dry run began.
     adopted: BTreeMap<(GroupId, u16), u32>,
@@ -96,10 +112,11 @@ impl<'a> DryRun<'a> {
         let courses = Courses {
             ends: scenario.until.is_some(),
             now: scenario.now,
+            preparations: BTreeMap::new(),
             durations: BTreeMap::new(),
             started: BTreeMap::new(),
         };
-        let (report, jobs) = (PlanReport::default(), Vec::new());
+        let (report, jobs, spent) = (PlanReport::default(), Vec::new(), Vec::new());
         let (numbers, adopted) = (BTreeMap::new(), BTreeMap::new());
         let laid = lay(scenario)?;
         let mut to_come: Vec<usize> = (0..scenario.jobs.len()).collect();
@@ -114,6 +131,7 @@ impl<'a> DryRun<'a> {
             to_come,
             laid,
             jobs,
+            spent,
             numbers,
             adopted,
             ending,
@@ -143,15 +161,16 @@ impl<'a> DryRun<'a> {
         Ok(())
     }
 
-    fn submit(&mut self, job: &ScenarioJob, laid: Laid) -> Result<(), PlanError> {
-        let mut spec = job.spec.clone();
-        if let Some(parent) = &job.parent {
+    fn submit(&mut self, plan: &ScenarioJob, laid: Laid) -> Result<(), PlanError> {
+        let mut spec = plan.spec.clone();
+        if let Some(parent) = &plan.parent {
             let what = || format!("no job named `{parent}` was submitted before `{}`", spec.name);
             let unknown = || PlanError::Impossible { field: "parent".into(), what: what() };
             spec.parent = Some(*self.numbers.get(parent).ok_or_else(unknown)?);
         }
         let spec = Arc::new(spec);
         self.jobs.push(Arc::clone(&spec));
+        self.spent.push(Spent::default());
         let job = JobId(self.jobs.len() as u64);
         self.numbers.insert(spec.name.clone(), job);
         for (index, group) in spec.groups.iter().enumerate() {
@@ -161,6 +180,9 @@ impl<'a> DryRun<'a> {
                     self.courses.durations.insert((id, role as u16), duration);
                 }
             }
+        }
+        for ((group, role), span) in &plan.preparations {
+            self.courses.preparations.insert((GroupId::new(job, *group), *role), *span);
         }
         for ((group, role), started) in laid.started {
             let role = (GroupId::new(job, group), role);
@@ -346,28 +368,6 @@ impl<'a> DryRun<'a> {
         Ok(())
     }
 
-    /// Whether the job has the group and the role that an event names.
-    fn check_names(&self, field: &str, job: &str, which: &Which) -> Result<(), PlanError> {
-        let groups = &self.jobs[self.numbers[job].0 as usize - 1].groups;
-        let groups: Vec<_> = groups.iter().filter(|group| is_it(&group.name, &which.group)).collect();
-        let mut roles = groups.iter().flat_map(|group| &group.roles);
-        let missing = match (&which.group, &which.role) {
-            (Some(name), _) if groups.is_empty() => ("group", name),
-            (_, Some(name)) if !roles.any(|role| role.name == *name) => ("role", name),
-            _ => return Ok(()),
-        };
-        let (what, name) = missing;
-        let (field, what) = (format!("{field}.{what}"), format!("job `{job}` has no {what} named `{name}`"));
-        Err(PlanError::Impossible { field, what })
-    }
-
-    fn is_one_of(&self, task: TaskId, node: NodeId, which: &Which) -> bool {
-        let group = &self.jobs[task.job().0 as usize - 1].groups[task.group.index()];
-        let role = &group.roles[usize::from(task.role)].name;
-        let node = &self.node_name(node);
-        is_it(&group.name, &which.group) && is_it(role, &which.role) && is_it(node, &which.node)
-    }
-
     fn started(&self, attempt: Attempt, since: Time) -> Time {
         let role = (attempt.task.group, attempt.task.role);
         let started = self.courses.started.get(&role).and_then(|all| all.get(attempt.task.index as usize));
@@ -416,7 +416,8 @@ impl<'a> DryRun<'a> {
                     self.decide(kind, attempt, node, at, why);
                 }
             }
-            JobEvent::Ended { attempt, node, outcome, at, .. } => {
+            JobEvent::Ended { attempt, node, outcome, at, bound, began, .. } => {
+                self.spent[attempt.task.job().0 as usize - 1].add(bound, began, at);
                 let aborted = self.world.jobs.job(attempt.task.job()).is_ok_and(|job| job.aborted.is_some());
                 let outcome = match outcome {
                     Outcome::Aborted if !aborted => Outcome::Preempted(StopCause::HostEnded),

@@ -1,5 +1,6 @@
 //! A cluster, its workload and what happens to them, as a dry run needs it: complete and checked.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::messages::{Cancelled, PastFailure};
@@ -33,6 +34,8 @@ pub struct ScenarioJob {
     pub submitted: Time,
     /// The name of the job that it is a part of.
     pub parent: Option<String>,
+    /// How long a node takes to prepare for one task, by the positions of group and role.
+    pub preparations: BTreeMap<(u16, u16), Span>,
 }
 
 /// Tasks of one role that run when the dry run begins.

@@ -1,5 +1,7 @@
 //! Dry runs from typed scenarios: what the file format cannot get wrong any more.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::resources::{KindId, Resources};
 use crate::spec::{JobSpec, NodeSpec};
@@ -13,6 +15,7 @@ fn scenario(nodes: usize, jobs: &[(&str, u32)]) -> Scenario {
         spec: JobSpec::bag(*name, *tasks, Resources::of(SLOT, 1_000)),
         submitted: Time::ZERO,
         parent: None,
+        preparations: BTreeMap::new(),
     };
     Scenario {
         nodes: (0..nodes).map(node).collect(),

@@ -119,8 +119,28 @@ impl Scheduler {
         self.starts_with_plan(id);
     }
 
-    /// Takes room for so much of a group, in one pool if it stays in one, or for none of it.
+    /// Takes room for so much of a group or for none of it: where none of it has failed before, if that is
+    /// possible.
     fn take_room_for(&mut self, id: GroupId, sizes: &Sizes) -> Option<Vec<NodeId>> {
+        let group = groups::find(&self.jobs, id).expect("a queued group is there");
+        let mut avoided: Vec<NodeId> = group.roles.iter().flat_map(RoleView::avoided).collect();
+        avoided.sort_unstable();
+        avoided.dedup();
+        if !avoided.is_empty() {
+            let set_aside = self.nodes.set_aside(&avoided);
+            let found = self.take_room_anywhere(id, sizes);
+            for (node, free) in set_aside {
+                self.nodes.release(node, &free);
+            }
+            if found.is_some() {
+                return found;
+            }
+        }
+        self.take_room_anywhere(id, sizes)
+    }
+
+    /// The same in one pool if the group stays in one.
+    fn take_room_anywhere(&mut self, id: GroupId, sizes: &Sizes) -> Option<Vec<NodeId>> {
         let decides_pool = self.decides_pool(id);
         let group = groups::find(&self.jobs, id).expect("a queued group is there");
         let demands = demands(group, &sizes.roles, &self.shapes);
@@ -141,11 +161,17 @@ impl Scheduler {
     }
 
     /// Enters the tasks of a gang on the nodes that were taken for them.
-    fn bind_gang(&mut self, id: GroupId, sizes: &Sizes, nodes: Vec<NodeId>, turn: &mut Turn) {
+    fn bind_gang(&mut self, id: GroupId, sizes: &Sizes, mut nodes: Vec<NodeId>, turn: &mut Turn) {
         let group = groups::find_mut(&mut self.jobs, id).expect("a queued group is there");
         let shape = group.gang.take().expect("a queued gang knows its shape");
         self.take_waiting(shape, gang_size(&self.shapes.get(shape).key));
         let group = groups::find_mut(&mut self.jobs, id).expect("a queued group is there");
+        let mut rest = &mut nodes[..];
+        for (role, tasks) in &sizes.roles {
+            let (of_role, others) = rest.split_at_mut(*tasks as usize);
+            group.roles[*role].swap_avoided(of_role);
+            rest = others;
+        }
         let mut nodes = nodes.into_iter();
         let mut started = Vec::with_capacity(sizes.roles.len());
         let mut guests = Guests::of(group);

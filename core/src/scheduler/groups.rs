@@ -321,6 +321,36 @@ impl RoleView {
         next.map_or(&[], Vec::as_slice)
     }
 
+    /// Every node that some waiting task avoids.
+    pub(super) fn avoided(&self) -> impl Iterator<Item = NodeId> {
+        self.setbacks.iter().flat_map(|setbacks| setbacks.avoided.values().flatten().copied())
+    }
+
+    /// Lets tasks that were given nodes they avoid, in the order in which they are taken, change with others
+    /// of the role for which either node will do.
+    pub(super) fn swap_avoided(&self, nodes: &mut [NodeId]) {
+        let Some(setbacks) = self.setbacks.as_ref().filter(|setbacks| !setbacks.avoided.is_empty()) else {
+            return;
+        };
+        let avoids = |task: Option<&u32>, node: NodeId| {
+            task.and_then(|task| setbacks.avoided.get(task)).is_some_and(|avoided| avoided.contains(&node))
+        };
+        // Those that never started come last and avoid nothing.
+        let returned: Vec<u32> = self.returned.keys().copied().collect();
+        for index in 0..returned.len().min(nodes.len()) {
+            if !avoids(returned.get(index), nodes[index]) {
+                continue;
+            }
+            let others = 0..nodes.len();
+            let fits = |other: &usize| {
+                !avoids(returned.get(index), nodes[*other]) && !avoids(returned.get(*other), nodes[index])
+            };
+            if let Some(other) = others.into_iter().find(fits) {
+                nodes.swap(index, other);
+            }
+        }
+    }
+
     /// How often a task was stopped for others.
     pub(super) fn stops(&self, index: u32) -> u32 {
         let stops = self.setbacks.as_ref().and_then(|setbacks| setbacks.stopped.get(&index));

@@ -243,6 +243,20 @@ impl Nodes {
         self.change(id, |entry| entry.free += amount);
     }
 
+    /// Keeps everything that is free on these nodes back; the answer is what has to be released again.
+    pub(super) fn set_aside(&mut self, nodes: &[NodeId]) -> Vec<(NodeId, Resources)> {
+        let mut set_aside = Vec::with_capacity(nodes.len());
+        for id in nodes {
+            let Some(free) = self.get(*id).map(|entry| entry.free.clone()) else { continue };
+            if free.has_negative() {
+                continue;
+            }
+            self.keep(*id, &free);
+            set_aside.push((*id, free));
+        }
+        set_aside
+    }
+
     /// Takes room for up to `most` tasks, one on each node that has room and as few tasks as
     /// `first`, the first fit, by id, and shows each to `bind`. Says for how many.
     pub(super) fn take_level(

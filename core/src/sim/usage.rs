@@ -15,6 +15,10 @@ use crate::time::{Span, Time};
 pub(super) struct UsageLog {
     /// By node and the first session of its agent, which no other node has.
     nodes: BTreeMap<(NodeId, u64), Vec<UsageEntry>>,
+    /// How many nodes were in each state when somebody last looked, when that was, and what came before.
+    counts: [u64; Usage::ALL.len()],
+    looked: Time,
+    totals: [Span; Usage::ALL.len()],
 }
 
 impl UsageLog {
@@ -23,7 +27,12 @@ impl UsageLog {
         let there: Vec<(NodeId, u64)> = cluster.nodes().map(|(id, node)| (id, node.session)).collect();
         self.nodes.retain(|key, _| cluster.keeps_usage() && there.contains(key));
         if !cluster.keeps_usage() {
+            *self = UsageLog::default();
             return Ok(());
+        }
+        let passed = now.since(self.looked).0;
+        for (total, nodes) in self.totals.iter_mut().zip(self.counts) {
+            *total = Span(total.0 + nodes * passed);
         }
         let mut counts = [0; Usage::ALL.len()];
         for (id, session) in there {
@@ -45,6 +54,9 @@ impl UsageLog {
         }
         let told = cluster.nodes_by_usage();
         promise!(7, counts == told, "the nodes are in {counts:?}, the history says {told:?}");
+        (self.counts, self.looked) = (counts, now);
+        let (totals, told) = (self.totals, cluster.total_time_by_usage(now));
+        promise!(7, totals == told, "all nodes spent {totals:?}, the history says {told:?}");
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use plimsoll::core::id::Attempt;
-use plimsoll::{Assignments, Handle, JobSpec, Order, TaskOutcome};
+use plimsoll::{Assignments, Handle, JobSpec, Order, SubmitError, TaskOutcome};
 
 use super::Arguments;
 use super::follow::Counts;
@@ -136,13 +136,13 @@ impl Producer {
         let counts = &self.shared.counts;
         let batch = self.batch.min(self.jobs_max.saturating_sub(Counts::get(&counts.accepted_jobs)));
         let jobs = vec![Arc::clone(&self.job); batch as usize];
-        let Ok(outcomes) = self.driver.block_on(self.shared.handle.submit_many(jobs)) else { return false };
+        let outcomes = self.driver.block_on(self.shared.handle.submit_many(jobs));
         let accepted = outcomes.iter().filter(|outcome| outcome.is_ok()).count() as u64;
         Counts::add(&counts.accepted_jobs, accepted);
         Counts::add(&counts.accepted_tasks, accepted * self.tasks);
         Counts::add(&counts.refused_jobs, batch - accepted);
         Counts::add(&counts.events_in, batch);
-        true
+        !outcomes.iter().any(|outcome| matches!(outcome, Err(SubmitError::Stopped { .. })))
     }
 }
 

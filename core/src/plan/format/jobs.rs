@@ -16,7 +16,7 @@ use crate::time::{SECONDS_MAX, Span, Time};
 use super::command;
 use super::names::Names;
 use super::nodes::read_names;
-use super::retries;
+use super::{preparations, retries};
 
 const TASKS: u64 = u32::MAX as u64;
 const PRIORITIES: std::ops::RangeInclusive<i64> = i32::MIN as i64..=i32::MAX as i64;
@@ -82,7 +82,8 @@ pub(super) fn read_job(
         for invalid in spec.problems(settings) {
             fields.log().note_invalid(fields.path(), invalid);
         }
-        Some(ScenarioJob { spec, submitted, parent: parent? })
+        let preparations = preparations::read(fields);
+        Some(ScenarioJob { spec, submitted, parent: parent?, preparations })
     })?
 }
 
@@ -237,6 +238,8 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
         let service = read_service(fields);
         let longest = Span::from_seconds(SECONDS_MAX).unwrap_or_default();
         let duration = fields.get("duration").and_then(|cursor| cursor.span(Span::ZERO..=longest));
+        // Not a part of the role: see `preparations`.
+        fields.get("prepare");
         let task_key = fields.get("task_key").and_then(|cursor| cursor.name()).map(Into::into);
         let timeout = fields.get("timeout").and_then(|cursor| cursor.span(bounds::RUN.range()));
         let (command, retries) = (command::read(fields), retries::read(fields));

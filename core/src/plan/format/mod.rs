@@ -10,6 +10,7 @@ mod failures;
 mod jobs;
 mod names;
 mod nodes;
+mod preparations;
 mod reprioritise;
 mod resize;
 mod retries;
