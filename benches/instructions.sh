@@ -15,6 +15,8 @@ growth_max=10 # per cent
 kept=benches/instructions.txt
 command -v valgrind >/dev/null || { echo "valgrind is missing" >&2; exit 1; }
 
+# What is counted stays the same, and is built sooner, without optimising across crates.
+export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_BENCH_LTO=off
 target="${CARGO_TARGET_DIR:-target}"
 mkdir -p "$target/instructions"
 cargo bench --locked --bench instructions --no-run
