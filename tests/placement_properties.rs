@@ -178,7 +178,10 @@ proptest! {
                 panic!("{}", waits.sentence)
             };
             let fails: u64 = room.filters.iter().map(|count| count.first).sum();
-            prop_assert_eq!(fails, room.nodes, "every node fails somewhere first: {:?}", &room.filters);
+            // A node that would do for one task of a group may not do for all.
+            if members < 2 {
+                prop_assert_eq!(fails, room.nodes, "every node fails somewhere first: {:?}", &room.filters);
+            }
             // No other node helps a group that is for one.
             prop_assume!(members == 0 || wish != 1);
             let nearest = room.nearest.clone().expect("something would help");

@@ -98,9 +98,9 @@ fn bad_nodes() {
         (
             node(r#""os": 7, "plugins": [1], "reserved": {"cpu": []}"#),
             &[
+                "nodes[0].reserved.cpu: expected an amount such as 2, 0.5, \"500m\" or \"4Gi\", found []",
                 "nodes[0].os: expected a text, found 7",
                 "nodes[0].plugins[0]: expected a text, found 1",
-                "nodes[0].reserved.cpu: expected a number or a text, found []",
             ],
         ),
     ]);
@@ -318,7 +318,6 @@ fn bad_references() {
                 "events[4].resize.max: missing, expected a number of tasks",
                 "events[6].node.name: expected the name of a known node: `n-0` or `n-1`, found \"m\"",
                 "events[6].node.availability: expected one of `active`, `pause` or `drain`, found \"gone\"",
-                "events[6].node.pool: not supported yet: pool, found \"p\"",
                 "events[5].submit.name: there is another job named `j`, found \"j\"",
             ],
         ),

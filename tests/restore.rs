@@ -84,14 +84,18 @@ fn a_restored_service_that_runs_the_work_itself_is_served_on_and_on() {
             Runtime::builder().assignment_window(2).restore(bytes).start().expect("it starts again");
         let handle = restored.handle();
         let mut assignments = restored.assignments().expect("the first reader");
-        while handle.job(job).expect("kept").finished.is_none() {
-            let batch = assignments.next().await.expect("the runtime runs");
+        let finished = handle.wait(job);
+        tokio::pin!(finished);
+        let status = loop {
+            let batch = tokio::select! {
+                status = &mut finished => break status.expect("it finishes"),
+                batch = assignments.next() => batch.expect("the runtime runs"),
+            };
             let last = batch.last().map_or(0, |assignment| assignment.sequence);
             handle.node_idle("a").await.expect("the node is there");
             handle.acknowledge(&mut assignments, last).await.expect("the runtime runs");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        assert_eq!(handle.wait(job).await.expect("it finishes").completed, 9);
+        };
+        assert_eq!(status.completed, 9);
     });
 }
 

@@ -8,7 +8,7 @@ use crate::resources::Resources;
 use crate::spec::{Liveness, Start};
 use crate::time::Time;
 
-use super::run::PlanError;
+use super::error::PlanError;
 use super::scenario::{RunningTasks, Scenario};
 
 /// The running tasks of one job: where they are, and since when, in the order of their numbers.

@@ -8,14 +8,11 @@ mod time_spent;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use thiserror::Error;
-
 use crate::id::{Attempt, GroupId, JobId, NodeId, Ticket};
 use crate::job_state::{GroupStatus, Spent};
-use crate::machine::Broken;
 use crate::messages::{
     Addressed, Answer, Cancelled, ClusterMessage, Extended, HostMessage, JobEvent, JobMessage, NodeEvent,
-    Refusal, Resize, SchedulerMessage,
+    Resize, SchedulerMessage,
 };
 use crate::outcome::{Exit, FailureCause, Outcome, StopCause};
 use crate::settings::Settings;
@@ -24,24 +21,12 @@ use crate::spec::{JobSpec, Liveness, NodePatch, UnitNames};
 use crate::time::Time;
 
 use super::courses::Courses;
+use super::error::PlanError;
 use super::lay::{Laid, lay};
 use super::reasons::{why_stopped, why_there};
 use super::report::{Decision, DecisionKind, PlanReport, WaitingGroup};
 use super::scenario::{Happening, Scenario, ScenarioJob, Which, WhichJobs};
 use super::usage::UsageReport;
-
-/// Why a dry run of a well-formed file cannot be carried out.
-#[derive(Clone, PartialEq, Debug, Error)]
-#[non_exhaustive]
-pub enum PlanError {
-    #[error("{field}: {what}")]
-    Impossible { field: String, what: String },
-    #[error("refused: {0}")]
-    Refused(#[from] Refusal),
-    /// Always a bug, never the file's fault.
-    #[error(transparent)]
-    Broken(#[from] Broken),
-}
 
 /// What would be decided.
 pub fn run(scenario: &Scenario) -> Result<PlanReport, PlanError> {

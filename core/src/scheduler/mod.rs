@@ -53,6 +53,7 @@ mod live;
 mod matching;
 mod memories;
 mod near;
+mod node_news;
 mod nodes;
 mod obstacles;
 mod order;
@@ -96,13 +97,13 @@ use serde::{Deserialize, Serialize};
 use crate::collections::Paged;
 use crate::id::{GroupId, NodeId, TaskId};
 use crate::machine::{Broken, Machine};
-use crate::messages::{Answer, ClusterMessage, NodeEvent, NodeNews, Outbox, SchedulerMessage, ShareFigure};
+use crate::messages::{Answer, ClusterMessage, NodeEvent, Outbox, SchedulerMessage, ShareFigure};
 use crate::outcome::StopCause;
 use crate::resources::Resources;
 use crate::settings::Settings;
 use crate::shares::bucket::Bucket;
 use crate::shares::durations::Durations;
-use crate::spec::{Filters, NodeFacts, ShapeSpec};
+use crate::spec::{Filters, ShapeSpec};
 use crate::time::{Span, Time};
 
 use ageing::Ageing;
@@ -252,37 +253,6 @@ impl Scheduler {
 
     fn group_mut(&mut self, id: GroupId) -> Option<&mut GroupView> {
         self.jobs.get_mut(id.job().0)?.groups.get_mut(id.index())?.as_mut()
-    }
-
-    fn node_news(&mut self, news: NodeNews, turn: &mut Turn, out: &mut Outbox) {
-        let NodeNews { node, view } = news;
-        turn.capacity_changed = true;
-        self.prospects.node_changed(node);
-        self.release_claimed(node);
-        self.claims.unsettled = true;
-        match view {
-            None => {
-                self.end_earmarks_on(node, turn);
-                for slot in self.nodes.remove(node, &self.live) {
-                    self.live.leave_node(slot);
-                }
-            }
-            Some(mut view) => {
-                // What was on its way when a snapshot was taken comes without them.
-                NodeFacts::be_judged_by(&mut view.facts, &self.settings.filters);
-                self.mind_access(&view);
-                self.end_earmarks_on(node, turn);
-                let was_divided = self.nodes.pools.is_divided();
-                self.bind_before_move(node, &view.facts.pool);
-                self.nodes.update(node, view);
-                if !was_divided && self.nodes.pools.is_divided() {
-                    self.bind_all();
-                }
-                self.vacate(node, out);
-                self.relieve(node, out);
-                turn.touch(node);
-            }
-        }
     }
 
     fn request_of(&self, task: TaskId) -> &Resources {

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::id::{Attempt, JobId};
-use crate::messages::{GroupArrival, NodeView, Released, ReturnedTask, RoleArrival, Withdrawal};
+use crate::messages::{GroupArrival, NodeNews, NodeView, Released, ReturnedTask, RoleArrival, Withdrawal};
 use crate::outcome::{Outcome, StopCause};
 use crate::resources::KindId;
 use crate::settings::WindowSettings;

@@ -84,7 +84,7 @@ pub const DESCRIPTIONS: &[(&str, &str)] = &[
     ("window", "seconds a window stays open after the last identical arrival; 0 plans at once"),
     ("window_cap", "seconds after its first arrival at which a window closes at the latest"),
     ("window_adaptive", "plan the first arrival after quiet at once and open the window behind it"),
-    ("placement", "which node with room a task gets where its role does not say: spread or pack"),
+    ("placement", "which node with room a task gets where its role does not say: spread, pack or own_first"),
     ("pool", "who stays in one pool where a job does not say: any (nobody), group or job"),
     ("on_unsatisfiable", "what becomes of a group that can never fit where it does not say: wait or fail"),
     ("resources", "resource kinds besides slot, cpu, memory and gpu"),

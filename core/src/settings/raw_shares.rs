@@ -188,7 +188,12 @@ impl RawShares {
     }
 
     fn classes(&self, kinds: &Kinds, log: &FaultLog) -> Option<ClassSettings> {
-        let classes = self.classes.as_ref().filter(|classes| !classes.is_empty())?;
+        let Some(classes) = self.classes.as_ref().filter(|classes| !classes.is_empty()) else {
+            if let Some(name) = &self.default_class {
+                refuse(log, "default_class", name, "must be the name of a class, and there are no `classes`");
+            }
+            return None;
+        };
         let stated: Vec<(&str, i64)> =
             classes.iter().map(|class| (class.name.as_str(), class.percent)).collect();
         let percents = Percents::new(&stated);
