@@ -98,8 +98,6 @@ pub enum Mutation {
     TakeFirm,
     /// The Scheduler takes from groups of which the size rests.
     WakeResting,
-    /// The Scheduler lets groups give to each other that are not far enough apart.
-    EvenOutAnyhow,
     /// The Scheduler stops faster than it may.
     IgnoreStopRate,
     /// The Scheduler gives the room that a stop freed to anybody.

@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use crate::id::{GroupId, JobId, NodeId, Slot, TaskId};
 use crate::messages::Outbox;
-use crate::mutation::{self, Mutation};
 use crate::outcome::StopCause;
 use crate::resources::Resources;
 use crate::settings::JobKey;
@@ -277,12 +276,12 @@ impl Scheduler {
         let taken = self.step_of(task, pass.now, span);
         let band = given.saturating_add(taken);
         let is_far = has_most.so_far > has_least.so_far && most.saturating_sub(least) > band;
-        if !is_far && !mutation::active(Mutation::EvenOutAnyhow) {
+        if !is_far {
             return None;
         }
         let before = (0, most, 0);
         let after = (0, most.saturating_sub(given).max(least.saturating_add(taken)), 0);
-        if !lowers(before, after) && !mutation::active(Mutation::EvenOutAnyhow) {
+        if !lowers(before, after) {
             return None;
         }
         if !self.may_stop(victims.len() as u64, pass) {

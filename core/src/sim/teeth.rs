@@ -65,7 +65,6 @@ const OF_THE_GATE: &[Mutation] = &[
     Mutation::StopTooMany,
     Mutation::TakeFirm,
     Mutation::WakeResting,
-    Mutation::EvenOutAnyhow,
     Mutation::IgnoreStopRate,
     Mutation::StealEarmark,
     Mutation::KeepEarmark,
