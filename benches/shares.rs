@@ -11,7 +11,7 @@ use std::hint::black_box;
 use cpu_time::ThreadTime;
 use fastrand::Rng;
 
-use plimsoll_core::shares::classes::{ClassLoad, Percents};
+use plimsoll_core::shares::classes::{ClassLoad, Given, Percents};
 use plimsoll_core::shares::requestors::{ClassPatterns, RequestorMap, RequestorMemo};
 
 use support::{Options, Report, Table, Value, nanos_each};
@@ -49,7 +49,7 @@ fn counts(table: &mut Table, rounds: u32) {
                 (0..CLASSES).map(load).collect()
             })
             .collect();
-        let mut given = [0; CLASSES];
+        let mut given = [Given::default(); CLASSES];
         let ours = each(rounds, |round| {
             black_box(percents.counts(20_000, 10, &loads[round % loads.len()], &mut given));
         });

@@ -330,7 +330,15 @@ impl Scheduler {
         while index < self.claims.entries.len() {
             let concerns =
                 retry || self.claims.entries[index].nodes.keys().any(|node| touched.contains(node));
-            if !concerns || !self.serve_claimant(index, turn) {
+            if !concerns {
+                index += 1;
+                continue;
+            }
+            // What was served before in this turn may have bound the job of this claimant to a pool: it waits
+            // with another shape then.
+            if let Some(why) = self.why_over(&self.claims.entries[index]) {
+                self.end_claim(index, why).into_iter().for_each(|node| turn.touch(node));
+            } else if !self.serve_claimant(index, turn) {
                 index += 1;
             }
         }

@@ -12,6 +12,7 @@ use crate::shares::ratio::Weight;
 use crate::time::Time;
 
 use super::Scheduler;
+use super::grants::Allowance;
 use super::keys::Key;
 use super::leaf::LeafId;
 use super::limits::Limit;
@@ -101,22 +102,22 @@ impl Scheduler {
                 waiting: self.waiting_units(level, other),
             })
             .collect();
+        let idle = self.idle_units().saturating_add(units);
         let served_after = |ended: usize| {
             let mut loads = loads.clone();
             loads[ended].running = loads[ended].running.saturating_sub(units);
-            let mut given = vec![0; classes.len()];
-            percents.counts(self.total_units(), units, &loads, &mut given);
-            given
+            let mut allowance = Allowance::new(classes.len());
+            allowance.count(percents, self.total_units(), idle, &loads);
+            allowance.first(percents, |class| loads[class].running).map(|(first, _)| first)
         };
         let order = percents.order().iter().map(|class| class.at());
         let others = order.filter(|other| loads[*other].running > 0 && *other != class);
         let own_too = others.chain((loads[class].running > 0).then_some(class));
         let mut ends: Vec<usize> = own_too.collect();
-        if let Some(ended) = ends.iter().find(|ended| served_after(**ended)[class] >= units) {
+        if let Some(ended) = ends.iter().find(|ended| served_after(**ended) == Some(class)) {
             return Some(NextTurn::After { class: classes[*ended].name.clone() });
         }
-        let given = served_after(ends.pop()?);
-        let first = (0..classes.len()).max_by_key(|other| given[*other]).filter(|other| given[*other] > 0)?;
+        let first = served_after(ends.pop()?)?;
         Some(NextTurn::Behind { share: format!("class {}", classes[first].name) })
     }
 

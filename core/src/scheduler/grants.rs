@@ -1,11 +1,17 @@
 //! What each class may start of the capacity at hand: its entitlement, then loans.
+//!
+//! Much of what is idle may be of no use to those who wait: slots on nodes without memory, say. The counts
+//! do not know that, and grant more than can start. Therefore grants are not served class by class, which
+//! would leave all that can be used to the first, but by who has least for its percent.
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::resources::KindId;
 use crate::settings::ShareUnit;
-use crate::shares::classes::{ClassLoad, Percents};
+use crate::shares::classes::{ClassLoad, Given, Percents};
 
 use super::Scheduler;
 use super::account::{Price, SLOT, cost};
@@ -13,56 +19,145 @@ use super::shapes::ShapeId;
 use super::shares::{WHOLE, units};
 use super::sums::Sums;
 
+/// A class keeps its turn for this part of what it was granted, so that turns are few however much is.
+const TURNS: u64 = 8;
+
+/// What classes may start of what was counted last, and whose turn it is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Allowance {
+    /// Units by class.
+    left: Vec<Given>,
+    /// A class, and the units it has left until others are compared with it again.
+    turn: Option<(usize, u64)>,
+}
+
+impl Allowance {
+    pub(super) fn new(classes: usize) -> Allowance {
+        Allowance { left: vec![Given::default(); classes], turn: None }
+    }
+
+    /// Takes the counts anew. There may be room for what needs less although there is no whole unit left:
+    /// whoever has the least for its percent may start then.
+    pub(super) fn count(&mut self, percents: &Percents, total: u64, idle: u64, loads: &[ClassLoad]) {
+        self.turn = None;
+        percents.counts(total, idle, loads, &mut self.left);
+        if self.left.iter().all(|given| given.all() == 0) {
+            let waits = |class: usize| loads[class].waiting > 0;
+            if let Some(class) = least(percents, |class| loads[class].running, waits) {
+                self.left[class].lent = 1;
+            }
+        }
+    }
+
+    /// The class whose turn it is and how many units it may start: entitlements before loans, of both those
+    /// of the class that has least for its percent.
+    pub(super) fn first(
+        &mut self,
+        percents: &Percents,
+        running: impl Fn(usize) -> u64,
+    ) -> Option<(usize, u64)> {
+        if self.turn.is_some() {
+            return self.turn;
+        }
+        let part = |of: fn(&Given) -> u64, left: &[Given]| {
+            let class = least(percents, &running, |class| of(&left[class]) > 0)?;
+            Some((class, of(&left[class])))
+        };
+        let (class, units) =
+            part(|given| given.entitled, &self.left).or_else(|| part(|given| given.lent, &self.left))?;
+        let is_only = self.left.iter().filter(|given| given.all() > 0).count() == 1;
+        self.turn = Some((class, if is_only { units } else { units.div_ceil(TURNS) }));
+        self.turn
+    }
+
+    /// So many units of a grant were used.
+    pub(super) fn spend(&mut self, class: usize, units: u64) {
+        self.left[class].spend(units);
+        self.turn = self.turn.filter(|(turn, left)| *turn != class || *left > units);
+        if let Some((turn, left)) = &mut self.turn
+            && *turn == class
+        {
+            *left -= units;
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.left.fill(Given::default());
+        self.turn = None;
+    }
+}
+
+/// The class above 0% that has least for its percent, ties by the order of the classes.
+fn least(
+    percents: &Percents,
+    running: impl Fn(usize) -> u64,
+    admits: impl Fn(usize) -> bool,
+) -> Option<usize> {
+    let percent = |class: usize| u128::from(percents.classes()[class].percent);
+    let order = percents.order().iter().map(|class| class.at());
+    order.filter(|class| percent(*class) > 0 && admits(*class)).min_by(|one, other| {
+        let (of_one, of_other) = (u128::from(running(*one)), u128::from(running(*other)));
+        (of_one * percent(*other)).cmp(&(of_other * percent(*one)))
+    })
+}
+
 /// Grants that are not used up yet. They hold while a turn goes on, also when it is cut into several.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Grants {
     pub(super) level: usize,
-    /// Units by class.
-    left: Vec<u64>,
+    pub(super) left: Allowance,
     /// Classes that could not place what they were granted: they count as having nothing waiting.
     out: Vec<bool>,
 }
 
 impl Grants {
     pub(super) fn new(level: usize, classes: usize) -> Grants {
-        Grants { level, left: vec![0; classes], out: vec![false; classes] }
-    }
-
-    /// The first class in order that has something left.
-    pub(super) fn first(&self, percents: &Percents) -> Option<(usize, u64)> {
-        let order = percents.order().iter().map(|class| class.at());
-        order.map(|class| (class, self.left[class])).find(|(_, left)| *left > 0)
-    }
-
-    pub(super) fn set(&mut self, left: Vec<u64>) {
-        self.left = left;
+        Grants { level, left: Allowance::new(classes), out: vec![false; classes] }
     }
 
     /// The class cannot place its grant: the counts are taken again without it.
     pub(super) fn give_up(&mut self, class: usize) {
         self.out[class] = true;
-        self.left.fill(0);
-    }
-
-    /// So many units of a grant were used.
-    pub(super) fn spend(&mut self, class: usize, units: u64) {
-        self.left[class] = self.left[class].saturating_sub(units);
+        self.left.clear();
     }
 }
 
 impl Scheduler {
-    /// Takes the counts: how many units each class may start now. `None` if no class above 0% that could
+    /// The class that is granted something now, and how many units; grants are made anew as they run out.
+    pub(super) fn granted(&mut self, level: usize) -> Option<(usize, u64)> {
+        let settings = Arc::clone(&self.settings);
+        let percents = &settings.shares.classes.as_ref()?.percents;
+        let mut grants = self
+            .grants
+            .take()
+            .filter(|grants| grants.level == level)
+            .unwrap_or_else(|| Grants::new(level, percents.classes().len()));
+        let granted = self.next_grant(&mut grants, percents);
+        self.grants = Some(grants);
+        granted
+    }
+
+    fn next_grant(&self, grants: &mut Grants, percents: &Percents) -> Option<(usize, u64)> {
+        let running = |class| self.running_units(class);
+        if let Some(granted) = grants.left.first(percents, running) {
+            return Some(granted);
+        }
+        if !self.count_grants(grants, percents) {
+            return None;
+        }
+        grants.left.first(percents, running)
+    }
+
+    /// Takes the counts: how many units each class may start now. False if no class above 0% that could
     /// place something has anything waiting.
-    pub(super) fn count_grants(&self, level: usize, percents: &Percents) -> Option<Vec<u64>> {
-        let grants = self.grants.as_ref().expect("the caller made them");
-        let classes = percents.classes();
+    fn count_grants(&self, grants: &mut Grants, percents: &Percents) -> bool {
+        let (classes, level) = (percents.classes(), grants.level);
+        let out = &grants.out;
         let waits = |class: usize| {
-            classes[class].percent > 0
-                && !grants.out[class]
-                && !self.shares.waiting(level, class).active.is_empty()
+            classes[class].percent > 0 && !out[class] && !self.shares.waiting(level, class).active.is_empty()
         };
         if !(0..classes.len()).any(waits) {
-            return None;
+            return false;
         }
         let loads: SmallVec<[ClassLoad; 16]> = (0..classes.len())
             .map(|class| ClassLoad {
@@ -70,20 +165,8 @@ impl Scheduler {
                 waiting: if waits(class) { self.waiting_units(level, class).max(1) } else { 0 },
             })
             .collect();
-        let mut given = vec![0; classes.len()];
-        percents.counts(self.total_units(), self.idle_units(), &loads, &mut given);
-        if given.iter().all(|given| *given == 0) {
-            // There is no whole unit left, but there may be room for what needs less: whoever has the
-            // least for its percent goes first.
-            let ratio = |class: &usize| {
-                let percent = u128::from(classes[*class].percent);
-                (u128::from(loads[*class].running) * 100 / percent, u128::from(loads[*class].running))
-            };
-            let order = percents.order().iter().map(|class| class.at()).filter(|class| waits(*class));
-            let class = order.min_by_key(ratio).expect("somebody waits");
-            given[class] = 1;
-        }
-        Some(given)
+        grants.left.count(percents, self.total_units(), self.idle_units(), &loads);
+        true
     }
 
     pub(super) fn running_units(&self, class: usize) -> u64 {

@@ -191,7 +191,7 @@ impl Scheduler {
             let shape = group.roles[usize::from(entry.role)].shape;
             let class = usize::from(self.shares.leaf(leaf).class);
             let units = self.units_of(shape, self.price_of(shape)).max(1) * u64::from(tasks);
-            self.grants.iter_mut().for_each(|grants| grants.spend(class, units));
+            self.grants.iter_mut().for_each(|grants| grants.left.spend(class, units));
         }
     }
 

@@ -16,7 +16,6 @@ use crate::time::{Span, Time};
 
 use super::Scheduler;
 use super::account::{Account, Price};
-use super::grants::Grants;
 use super::keys::{Key, Scales, Wish};
 use super::leaf::LeafId;
 use super::near::{Candidate, Filing};
@@ -314,23 +313,6 @@ impl Scheduler {
                 })
             }
         }
-    }
-
-    /// The class that is granted something now, and how many units; grants are made anew as they run out.
-    fn granted(&mut self, level: usize) -> Option<(usize, u64)> {
-        let settings = Arc::clone(&self.settings);
-        let percents = &settings.shares.classes.as_ref()?.percents;
-        if self.grants.as_ref().is_none_or(|grants| grants.level != level) {
-            self.grants = Some(Grants::new(level, percents.classes().len()));
-        }
-        let grants = self.grants.as_ref().expect("just made");
-        if let Some(granted) = grants.first(percents) {
-            return Some(granted);
-        }
-        let given = self.count_grants(level, percents)?;
-        let grants = self.grants.as_mut().expect("just made");
-        grants.set(given);
-        grants.first(percents)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::shares::ratio::Weight;
 
 use super::Scheduler;
 use super::account::{Account, Change};
+use super::grants::Allowance;
 use super::keys::Key;
 use super::leaf::LeafId;
 use super::order::Order;
@@ -46,7 +47,7 @@ struct QueueLine {
 
 /// What classes may start, counted as grants are.
 struct Purse {
-    left: Vec<u64>,
+    left: Allowance,
     loads: Vec<ClassLoad>,
     idle: u64,
     total: u64,
@@ -171,7 +172,7 @@ impl Scheduler {
             ClassLoad { running, waiting }
         };
         let loads = (0..count).map(load).collect();
-        Some(Purse { left: vec![0; count], loads, idle: self.idle_units(), total: self.total_units() })
+        Some(Purse { left: Allowance::new(count), loads, idle: self.idle_units(), total: self.total_units() })
     }
 }
 
@@ -187,30 +188,25 @@ impl ClassLine {
 impl Purse {
     /// The class that is granted something now; none if nobody above 0% waits.
     fn next(&mut self, percents: &Percents, waits: impl Fn(usize) -> bool) -> Option<usize> {
-        let order = || percents.order().iter().map(|class| class.at());
-        let waits = |class: &usize| percents.classes()[*class].percent > 0 && waits(*class);
-        if let Some(granted) = order().find(|class| self.left[*class] > 0 && waits(class)) {
-            return Some(granted);
+        let waits = |class: usize| percents.classes()[class].percent > 0 && waits(class);
+        let running = |loads: &[ClassLoad], class: usize| loads[class].running;
+        if let Some((granted, _)) = self.left.first(percents, |class| running(&self.loads, class)) {
+            if waits(granted) {
+                return Some(granted);
+            }
+            // Nothing more of it is listed.
+            self.left.clear();
         }
         let mut loads = self.loads.clone();
         for (class, load) in loads.iter_mut().enumerate() {
-            load.waiting = if waits(&class) { load.waiting.max(1) } else { 0 };
+            load.waiting = if waits(class) { load.waiting.max(1) } else { 0 };
         }
-        percents.counts(self.total, self.idle, &loads, &mut self.left);
-        if let Some(granted) = order().find(|class| self.left[*class] > 0 && waits(class)) {
-            return Some(granted);
-        }
-        // Nothing is idle: whoever has the least for its percent.
-        let ratio = |class: &usize| {
-            let percent = u128::from(percents.classes()[*class].percent);
-            let running = u128::from(loads[*class].running);
-            (running * 100 / percent, running)
-        };
-        order().filter(|class| waits(class)).min_by_key(ratio)
+        self.left.count(percents, self.total, self.idle, &loads);
+        self.left.first(percents, |class| running(&loads, class)).map(|(class, _)| class)
     }
 
     fn spend(&mut self, class: usize, units: u64) {
-        self.left[class] = self.left[class].saturating_sub(units);
+        self.left.spend(class, units);
         let load = &mut self.loads[class];
         load.running = load.running.saturating_add(units);
         load.waiting = load.waiting.saturating_sub(units);

@@ -66,6 +66,28 @@ pub struct ClassLoad {
     pub waiting: u64,
 }
 
+/// What a class may start of the idle workers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Given {
+    /// Towards its target.
+    pub entitled: u64,
+    /// Of what nobody is entitled to.
+    pub lent: u64,
+}
+
+impl Given {
+    pub fn all(self) -> u64 {
+        self.entitled + self.lent
+    }
+
+    /// So many were started: first those that it is entitled to.
+    pub fn spend(&mut self, tasks: u64) {
+        let lent = tasks.saturating_sub(self.entitled);
+        self.entitled = self.entitled.saturating_sub(tasks);
+        self.lent = self.lent.saturating_sub(lent);
+    }
+}
+
 /// A checked set of classes whose percents add up to 100.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Vec<ClassPercent>", into = "Vec<ClassPercent>")]
@@ -142,15 +164,19 @@ impl Percents {
     ///
     /// Starts exactly `min(idle, waiting in classes above 0%)`. What runs in a class of 0% is
     /// nobody's loan.
-    pub fn counts(&self, total: u64, idle: u64, loads: &[ClassLoad], given: &mut [u64]) -> u64 {
+    pub fn counts(&self, total: u64, idle: u64, loads: &[ClassLoad], given: &mut [Given]) -> u64 {
         assert_eq!(loads.len(), self.classes.len(), "one load per class");
         assert_eq!(given.len(), self.classes.len(), "one count per class");
-        given.fill(0);
+        given.fill(Given::default());
         let mut division = Division::new(self, total.min(COUNT_MAX), idle.min(COUNT_MAX), loads);
         division.entitle();
+        for (row, class) in division.rows.iter().zip(&self.order) {
+            given[class.at()].entitled = row.given;
+        }
         division.lend();
         for (row, class) in division.rows.iter().zip(&self.order) {
-            given[class.at()] = row.given;
+            let given = &mut given[class.at()];
+            given.lent = row.given - given.entitled;
         }
         idle - idle.min(COUNT_MAX) + division.idle
     }

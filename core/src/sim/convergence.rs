@@ -19,6 +19,7 @@ use super::links::{Batch, Party};
 use super::world::World;
 
 const SLOT: KindId = KindId(0);
+const CPU: KindId = KindId(1);
 const WORKERS: u64 = 16;
 /// Nothing runs longer, so after this time every worker was handed out anew.
 const TURNOVER: Span = Span::from_whole_seconds(10);
@@ -100,7 +101,7 @@ impl Cluster {
         let mut left = WORKERS as i64;
         while left > 0 {
             let slots = rng.i64(1..=left.min(4));
-            let node = NodeSpec::new(format!("n{left}"), Resources::of(SLOT, slots * 1_000));
+            let node = NodeSpec::new(format!("n{left}"), need(slots));
             tell_cluster(&mut world, ClusterMessage::AddNode { ticket: Ticket(0), node: Box::new(node) });
             left -= slots;
         }
@@ -109,7 +110,7 @@ impl Cluster {
     }
 
     fn submit(&mut self, share: usize, tasks: u64) {
-        let mut job = JobSpec::bag(format!("j{}", self.share_of.len()), tasks as u32, slots(1));
+        let mut job = JobSpec::bag(format!("j{}", self.share_of.len()), tasks as u32, need(1));
         job.requestor = format!("s{share}").into();
         // Where there are no queues of these names, that of the class is meant.
         job.standing.queue = format!("s{share}").into();
@@ -187,6 +188,13 @@ fn slots(count: i64) -> Resources {
     Resources::of(SLOT, count * 1_000)
 }
 
+/// What a task asks for, as often as stated: workers have as much of both.
+fn need(count: i64) -> Resources {
+    let mut need = slots(count);
+    need.set(CPU, count * 1_000);
+    need
+}
+
 fn weights(rng: &mut Rng) -> Vec<u64> {
     (0..rng.usize(2..=4)).map(|_| rng.u64(1..=5)).collect()
 }
@@ -261,6 +269,28 @@ fn check_part(amounts: &[u128], weights: &[u64], tolerance: f64, case: &str) {
     for (amount, weight) in amounts.iter().zip(weights) {
         let off = (*amount as f64 / all - *weight as f64 / weight_of_all).abs();
         assert!(off <= tolerance, "{case}: {amounts:?}");
+    }
+}
+
+/// Goal: what is idle and of no use to those who wait gives nobody an advantage. Method: beside the workers
+/// stands a large node with slots and no processor. The counts grant its slots every time a worker becomes
+/// free, to all classes; everybody still comes to what its percent is of what can be used.
+#[test]
+fn what_nobody_can_use_is_nobodys_gain() {
+    for seed in 0..12 {
+        let mut rng = Rng::with_seed(seed);
+        let stated = weights(&mut rng);
+        let shares = raw_shares(Shared::Classes(ShareKey::Entitlement), &stated);
+        let mut cluster = Cluster::new(rng, shares, stated.len(), seed % 2 == 1);
+        let useless = NodeSpec::new("useless".to_owned(), slots(10 * WORKERS as i64));
+        let add = ClusterMessage::AddNode { ticket: Ticket(0), node: Box::new(useless) };
+        tell_cluster(&mut cluster.world, add);
+        let weights = weights_in_force(&cluster.world, stated);
+        cluster.fill_and_saturate();
+        let start = cluster.world.now;
+        cluster.pass(start + Span(2 * TURNOVER.0));
+        let held: Vec<u128> = cluster.held().into_iter().map(u128::from).collect();
+        check_part(&held, &weights, 0.07, &format!("seed {seed}, {weights:?}"));
     }
 }
 

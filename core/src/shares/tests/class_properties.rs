@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::shares::classes::{ClassLoad, Percents};
+use crate::shares::classes::{ClassLoad, Given, Percents};
 
 #[derive(Clone, Debug)]
 struct Drawn {
@@ -21,9 +21,9 @@ impl Drawn {
 
     fn divide(&self) -> (Vec<u64>, u64) {
         let loads: Vec<ClassLoad> = self.classes.iter().map(|(_, _, load)| *load).collect();
-        let mut given = vec![0; loads.len()];
+        let mut given = vec![Given::default(); loads.len()];
         let left = self.percents().counts(self.total, self.idle, &loads, &mut given);
-        (given, left)
+        (given.into_iter().map(Given::all).collect(), left)
     }
 }
 

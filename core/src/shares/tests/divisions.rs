@@ -1,7 +1,7 @@
 //! Known divisions of idle workers.
 
 use super::{drawn_divisions, known_divisions};
-use crate::shares::classes::{COUNT_MAX, ClassLoad, Percents};
+use crate::shares::classes::{COUNT_MAX, ClassLoad, Given, Percents};
 
 struct Case<'a> {
     name: &'a str,
@@ -43,9 +43,9 @@ fn percents(classes: &[Vec<u64>]) -> Percents {
 fn divide(case: &Case<'_>) -> (Vec<u64>, u64) {
     let loads: Vec<ClassLoad> =
         case.classes.iter().map(|class| ClassLoad { running: class[1], waiting: class[2] }).collect();
-    let mut given = vec![u64::MAX; loads.len()];
+    let mut given = vec![Given { entitled: u64::MAX, lent: u64::MAX }; loads.len()];
     let left = percents(&case.classes).counts(case.total, case.idle, &loads, &mut given);
-    (given, left)
+    (given.into_iter().map(Given::all).collect(), left)
 }
 
 fn check_table(table: &str, count: usize) {
