@@ -37,7 +37,8 @@ where
 }
 
 /// An executor that runs every task with this closure, on a thread where blocking is allowed. Such a
-/// task cannot be dropped: it should look at [`TaskContext::stop`] from time to time.
+/// task cannot be dropped: it should look at [`TaskContext::stop`] from time to time, and keeps its place
+/// until it returns.
 pub fn blocking_tasks<F>(run: F) -> Blocking<F>
 where
     F: Fn(TaskContext) -> Result<(), TaskError> + Send + Sync + 'static,
@@ -63,6 +64,10 @@ impl<F> Executor for Blocking<F>
 where
     F: Fn(TaskContext) -> Result<(), TaskError> + Send + Sync + 'static,
 {
+    fn ends_when_dropped(&self) -> bool {
+        false
+    }
+
     fn run(&self, task: TaskContext) -> BoxFuture<Result<(), TaskError>> {
         let run = std::sync::Arc::clone(&self.run);
         Box::pin(async move {

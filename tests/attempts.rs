@@ -4,9 +4,10 @@
 mod outcomes;
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use plimsoll::core::messages::JobEvent;
+use plimsoll::core::messages::{JobEvent, NodeEvent};
 use plimsoll::core::outcome::{FailureCause, Outcome, Phase, TaskState};
 use plimsoll::core::spec::Retries;
 use plimsoll::core::time::Span;
@@ -158,6 +159,85 @@ fn a_task_that_is_out_of_retries_tells_how_its_attempts_went() {
         for (pair, least) in history.attempts.windows(2).zip([wait, Span(2 * wait.0)]) {
             assert!(pair[1].bound.since(pair[0].ended) >= least, "{pair:?}");
         }
+        runtime.shutdown(DEADLINE).await;
+    });
+}
+
+/// How many tasks run at this moment, and the most that ever did.
+type Together = Arc<Mutex<(u32, u32)>>;
+
+/// Tasks on threads of their own that do not look at their stop signals: the first attempt of each goes on
+/// until the test lets it.
+fn deaf(together: &Together, let_go: mpsc::Receiver<()>) -> impl Executor + use<> {
+    let (together, let_go) = (Arc::clone(together), Mutex::new(let_go));
+    blocking_tasks(move |task: TaskContext| {
+        {
+            let mut now = together.lock().expect("nobody panics");
+            *now = (now.0 + 1, now.1.max(now.0 + 1));
+        }
+        if task.attempt.number == 1 && task.job.name == "deaf" {
+            let _ = let_go.lock().expect("nobody panics").recv();
+        }
+        together.lock().expect("nobody panics").0 -= 1;
+        Ok(())
+    })
+}
+
+async fn start_deaf(settings: &str) -> (Runtime, Handle, Together, mpsc::Sender<()>) {
+    let together = Together::default();
+    let (go, let_go) = mpsc::channel();
+    let config = Config::from_toml(settings).expect("good settings");
+    let builder = Runtime::builder().config(config).executor(deaf(&together, let_go));
+    let runtime = builder.stop_grace(Duration::ZERO).start().expect("it starts");
+    let handle = runtime.handle();
+    handle.add_node(NodeSpec::new("a").capacity("slot", 1)).await.expect("the node is new");
+    handle.submit(JobSpec::bag("deaf", 1).request("slot", 1)).await.expect("accepted");
+    while together.lock().expect("nobody panics").0 == 0 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    (runtime, handle, together, go)
+}
+
+/// Goal: work that cannot be dropped holds its place until it has ended, also when its grace time is over.
+/// Method: a task that does not listen is cancelled while another one waits for its place.
+#[test]
+fn work_that_cannot_be_dropped_keeps_its_place() {
+    run(async {
+        let (runtime, handle, together, go) = start_deaf("[deadlines]\nstop = 0.05").await;
+        let mut events = handle.events().expect("it runs");
+        let next = handle.submit(JobSpec::bag("next", 1).request("slot", 1)).await.expect("accepted");
+        let (deaf, _) = handle.jobs()[0];
+        handle.cancel(deaf).await.expect("it is known");
+        let is_unconfirmed = |event: &Event| matches!(event, Event::Node(NodeEvent::Unresponsive { .. }));
+        while !events.next().await.expect("it runs").events.iter().any(is_unconfirmed) {}
+        assert_eq!(handle.job(deaf).expect("it is kept").live, 1, "its stop is not confirmed");
+        go.send(()).expect("it waits");
+        assert_eq!(handle.wait(next).await.expect("it ends").completed, 1);
+        assert_eq!(*together.lock().expect("nobody panics"), (0, 1), "one at a time");
+        runtime.shutdown(DEADLINE).await;
+    });
+}
+
+/// Goal: a node that is removed and added again begins nothing before what ran on it has ended. Method: a
+/// task that does not listen, which is lost with its node and bound to the new one of the same name.
+#[test]
+fn a_node_that_comes_back_waits_for_what_ran_on_it() {
+    run(async {
+        let (runtime, handle, together, go) = start_deaf("").await;
+        let mut events = handle.events().expect("it runs");
+        handle.remove_node("a").await.expect("it is there");
+        handle.add_node(NodeSpec::new("a").capacity("slot", 1)).await.expect("it is gone");
+        let is_second = |event: &Event| match event {
+            Event::Job(JobEvent::Bound { attempt, .. }) => attempt.number == 2,
+            _ => false,
+        };
+        while !events.next().await.expect("it runs").events.iter().any(is_second) {}
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(*together.lock().expect("nobody panics"), (1, 1), "the first one goes on");
+        go.send(()).expect("it waits");
+        let (deaf, _) = handle.jobs()[0];
+        assert_eq!(handle.wait(deaf).await.expect("it ends").completed, 1);
+        assert_eq!(*together.lock().expect("nobody panics"), (0, 1), "one at a time");
         runtime.shutdown(DEADLINE).await;
     });
 }

@@ -370,14 +370,19 @@ fn a_full_lane_dropped_futures_and_a_reader_that_never_reads() {
 #[test]
 fn an_execution_that_never_returns_is_reported() {
     run(async {
-        let executor = tasks(|_: TaskContext| std::future::pending());
+        let (began, mut begun) = tokio::sync::mpsc::channel(1);
+        let executor = tasks(move |_: TaskContext| {
+            let began = began.clone();
+            async move {
+                began.send(()).await.expect("the test waits for it");
+                std::future::pending().await
+            }
+        });
         let runtime = Runtime::builder().executor(executor).start().expect("it starts");
         let handle = runtime.handle();
         handle.add_node(slot_node("a", 1)).await.expect("the node is new");
-        let job = handle.submit(JobSpec::bag("j", 1).request("slot", 1)).await.expect("accepted");
-        while handle.job(job).expect("kept").live == 0 {
-            tokio::task::yield_now().await;
-        }
+        handle.submit(JobSpec::bag("j", 1).request("slot", 1)).await.expect("accepted");
+        begun.recv().await.expect("it begins");
         let report = runtime.shutdown(Duration::from_millis(200)).await;
         assert_eq!((report.stopped, report.abandoned, report.threads_joined), (1, 1, true));
     });

@@ -1,6 +1,7 @@
 //! The node agents: many machines share an actor, because a message to a random one of tens of
 //! thousands of actors costs ten times one to a warm shard. A panic in an agent restarts it alone.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,6 +87,8 @@ pub(crate) struct CountExecutions;
 
 pub(crate) struct AgentShard {
     pub(crate) agents: Seats,
+    /// What was ended without waiting for it, by the names of the nodes, which may be gone.
+    pub(crate) ending: BTreeMap<Arc<str>, Vec<AbortHandle>>,
     pub(crate) work: Work,
     pub(crate) preparations: Preparations,
     pub(crate) runner: Mailbox<TaskRunner>,
@@ -208,18 +211,33 @@ impl AgentShard {
         }
     }
 
-    /// The agent begins anew; its executions end with the one that panicked. That it is there again is said
-    /// only when nothing of them is left: what ran may be started anew as soon as that is heard.
+    /// An agent panicked: its executions end with it.
     fn restart(&mut self, node: NodeId, reports: &mut Vec<RunnerMessage>, context: &mut Context<Self>) {
         tracing::error!(%node, "an agent panicked and begins anew");
-        let ending = self.work.abandon(node);
+        self.abandon(node);
+        self.begin_anew(node, reports, context);
+    }
+
+    /// Ends everything on a node without waiting for it, and remembers what is not over yet.
+    fn abandon(&mut self, node: NodeId) {
+        let mut ending = self.work.abandon(node);
         self.preparations.abandon(node);
+        self.ending.retain(|_, ending| !ending.iter().all(AbortHandle::is_finished));
+        if let Some(seat) = self.agents.get(node).filter(|_| !ending.is_empty()) {
+            self.ending.entry(Arc::clone(&seat.name)).or_default().append(&mut ending);
+        }
+    }
+
+    /// The agent says that it has begun anew only when nothing is left of what ended on its node: what ran may
+    /// be started again as soon as that is heard.
+    fn begin_anew(&mut self, node: NodeId, reports: &mut Vec<RunnerMessage>, context: &mut Context<Self>) {
         let Some(seat) = self.agents.get_mut(node) else { return };
         let mut out = Outbox::default();
         seat.machine = NodeAgent::restarted(&seat.machine, &mut out);
         if let Some(recorder) = &self.recorder {
             recorder.record(&TurnRecord::AgentRestarted(node, out.clone()));
         }
+        let ending = self.ending.get(&seat.name).cloned().unwrap_or_default();
         if ending.iter().all(AbortHandle::is_finished) {
             return reports.append(&mut out.runner);
         }
@@ -230,6 +248,25 @@ impl AgentShard {
         };
         let over = over.into_actor(self).map(move |(), shard, _| shard.report(out.runner));
         context.spawn(over);
+    }
+
+    /// An agent for a node that was added. Should a node of that name have left before with something that
+    /// has not ended yet, that is waited for.
+    fn begin(&mut self, node: NodeId, name: Arc<str>, session: u64, context: &mut Context<Self>) {
+        if let Some(recorder) = &self.recorder {
+            recorder.record(&TurnRecord::AgentBegan(node, session));
+        }
+        let is_awaited = self.ending.contains_key(&name);
+        self.agents.insert(node, Seat { machine: NodeAgent::new(node, session), name });
+        if is_awaited {
+            self.begin_anew_and_report(node, context);
+        }
+    }
+
+    fn begin_anew_and_report(&mut self, node: NodeId, context: &mut Context<Self>) {
+        let mut reports = Vec::new();
+        self.begin_anew(node, &mut reports, context);
+        self.report(reports);
     }
 
     pub(crate) fn name_of(&self, node: NodeId) -> Option<Arc<str>> {
@@ -254,6 +291,8 @@ impl Handler<AgentBatch> for AgentShard {
 
     fn handle(&mut self, batch: AgentBatch, context: &mut Context<Self>) {
         self.depth.decrement(1.0);
+        let span = tracing::debug_span!("turn", machine = "NodeAgents", messages = batch.0.len());
+        let _entered = span.enter();
         let mut reports = Vec::new();
         let mut messages = batch.0.into_iter().peekable();
         while let Some((node, first)) = messages.next() {
@@ -272,22 +311,14 @@ impl Handler<AgentChange> for AgentShard {
 
     fn handle(&mut self, change: AgentChange, context: &mut Context<Self>) {
         match change {
-            AgentChange::Begin { node, name, session } => {
-                if let Some(recorder) = &self.recorder {
-                    recorder.record(&TurnRecord::AgentBegan(node, session));
-                }
-                self.agents.insert(node, Seat { machine: NodeAgent::new(node, session), name });
-            }
+            AgentChange::Begin { node, name, session } => self.begin(node, name, session, context),
             AgentChange::BeginAnew { node, name, last_session } => {
                 self.agents.insert(node, Seat { machine: NodeAgent::new(node, last_session), name });
-                let mut reports = Vec::new();
-                self.restart(node, &mut reports, context);
-                self.report(reports);
+                self.begin_anew_and_report(node, context);
             }
             AgentChange::End { node } => {
+                self.abandon(node);
                 self.agents.remove(node);
-                self.work.abandon(node);
-                self.preparations.abandon(node);
             }
         }
     }

@@ -126,10 +126,14 @@ impl Executions {
         abort
     }
 
-    /// Tells an execution to end, and drops it after the grace time.
+    /// Tells an execution to end, and drops it after the grace time if that ends it. One that does not end
+    /// keeps its place: what it holds is not free.
     pub(crate) fn stop(&mut self, node: NodeId, attempt: Attempt) {
         let Some(execution) = self.running.get(&(node, attempt)) else { return };
         execution.stop.raise();
+        if !self.executor.ends_when_dropped() {
+            return;
+        }
         let (abort, grace) = (execution.abort.clone(), self.grace);
         self.workers.spawn(async move {
             tokio::time::sleep(grace).await;
@@ -149,10 +153,13 @@ impl Executions {
     /// Ends everything on a node without waiting for it; the answer tells when that is over.
     pub(crate) fn abandon(&mut self, node: NodeId) -> Vec<AbortHandle> {
         let mut ending = Vec::new();
+        let ends_when_dropped = self.executor.ends_when_dropped();
         self.running.retain(|(on, _), execution| {
             if *on == node {
                 execution.stop.raise();
-                execution.abort.abort();
+                if ends_when_dropped {
+                    execution.abort.abort();
+                }
                 ending.push(execution.abort.clone());
             }
             *on != node

@@ -25,6 +25,13 @@ pub trait Executor: Send + Sync + 'static {
         false
     }
 
+    /// Whether dropping the future of a task ends its work. Work that goes on on a thread of its own does not
+    /// end so: an executor of such work answers `false`, and its tasks keep their places until they have
+    /// ended, however long that takes after they were told to stop.
+    fn ends_when_dropped(&self) -> bool {
+        true
+    }
+
     /// Makes the node ready for the task, before it counts as running. It has a deadline of its own, and
     /// when it fails the task was not started. When [`TaskContext::stop`] fires it should end soon.
     fn prepare(&self, task: &TaskContext) -> BoxFuture<Result<(), TaskError>> {
@@ -42,7 +49,7 @@ pub trait Executor: Send + Sync + 'static {
     }
 
     /// Runs the task to its end. When [`TaskContext::stop`] fires it should end soon; after the
-    /// grace time the future is dropped.
+    /// grace time the future is dropped, unless that would not end it.
     fn run(&self, task: TaskContext) -> BoxFuture<Result<(), TaskError>>;
 }
 

@@ -39,6 +39,8 @@ impl MonitorShell {
     }
 
     fn turn(&mut self, batch: Vec<MonitorMessage>, context: &mut Context<Self>) {
+        let span = tracing::debug_span!("turn", machine = "Monitor", messages = batch.len());
+        let _entered = span.enter();
         let mut out = Outbox::default();
         self.machine.receive(self.clock.now(), batch, &mut out);
         if let Some(router) = self.router.get().filter(|_| !out.is_empty()) {

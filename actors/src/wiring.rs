@@ -180,6 +180,7 @@ fn shards_of(
 ) -> Vec<AgentShard> {
     let shard = |_| AgentShard {
         agents: Default::default(),
+        ending: Default::default(),
         work: match &options.executor {
             Some(executor) => {
                 let grace = options.stop_grace;
