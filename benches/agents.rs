@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 
 use plimsoll::{Config, Handle, JobSpec, NodeSpec, Runtime, tasks};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const SLOTS_PER_NODE: u32 = 4;
 const TASKS_PER_JOB: u32 = 100;
 

@@ -21,6 +21,9 @@ use plimsoll_core::time::Span;
 use support::machines::CPU;
 use support::{Lives, Options, Report, Table, Value, nanos_each, per_second};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const CLASSES: usize = 10;
 /// Of each queue's workloads: how many, cores, and milliseconds they run.
 const SIZES: [(usize, i64, u64); 3] = [(35, 1, 200), (10, 5, 500), (5, 20, 1_000)];

@@ -21,6 +21,9 @@ use steps::Measured;
 use support::{Options, Report, Table, Value, nanos_each, per_second};
 use workload::Size;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const TARGET_PER_SECOND: u32 = 500_000;
 const TARGET_P99_MICROS: u32 = 20;
 const TARGET_GROWTH: f64 = 1.3;

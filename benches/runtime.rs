@@ -19,6 +19,9 @@ use support::{Options, Report, Table, Value};
 use baseline::Baseline;
 use drive::{Driven, Feed};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const TARGET_EVENTS: u32 = 1_000_000;
 const TARGET_LIVES: u32 = 250_000;
 const TARGET_MESSAGES: f64 = 4.0;

@@ -16,6 +16,9 @@ use plimsoll_core::shares::requestors::{ClassPatterns, RequestorMap, RequestorMe
 
 use support::{Options, Report, Table, Value, nanos_each};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const CLASSES: usize = 10;
 const REQUESTORS: usize = 1_000;
 const TARGET_NANOS: f64 = 1_000.0;
@@ -53,6 +56,7 @@ fn counts(table: &mut Table, rounds: u32) {
         let ours = each(rounds, |round| {
             black_box(percents.counts(20_000, 10, &loads[round % loads.len()], &mut given));
         });
+        let mut parts = [0; CLASSES];
         let weights: Vec<f64> = (0..CLASSES).map(|class| 0.05 + class as f64 / 100.0).collect();
         let plain = each(rounds, |round| {
             let loads = &loads[round % loads.len()];
@@ -62,10 +66,10 @@ fn counts(table: &mut Table, rounds: u32) {
                 .filter(|(_, load)| load.waiting > 0)
                 .map(|(weight, _)| weight)
                 .sum();
-            for ((given, weight), load) in given.iter_mut().zip(&weights).zip(loads) {
-                *given = ((10.0 * weight / whole) as u64).min(load.waiting);
+            for ((part, weight), load) in parts.iter_mut().zip(&weights).zip(loads) {
+                *part = ((10.0 * weight / whole) as u64).min(load.waiting);
             }
-            black_box(&given);
+            black_box(&parts);
         });
         table.row(vec![
             what.into(),

@@ -22,6 +22,9 @@ use plimsoll_core::spec::JobSpec;
 use support::machines::{CPU, settings_without_window};
 use support::{Lives, Options, Report, Table, Value, nanos_each, per_second};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const CORES_PER_NODE: i64 = 4;
 const VICTIMS: u32 = 500;
 /// Attempts that end before each victim comes.

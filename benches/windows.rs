@@ -16,6 +16,9 @@ use plimsoll::core::id::JobId;
 use plimsoll::core::messages::JobEvent;
 use plimsoll::{Config, Event, Handle, JobSpec, NodeSpec, Runtime, Subscription, tasks};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const WINDOW_MICROS: u64 = 50_000;
 const PRODUCERS: usize = 4;
 
