@@ -273,7 +273,8 @@ impl AgentShard {
         self.agents.get(node).map(|seat| Arc::clone(&seat.name))
     }
 
-    fn report(&self, reports: Vec<RunnerMessage>) {
+    fn report(&mut self, reports: Vec<RunnerMessage>) {
+        self.work.hand_over();
         self.runner.post(reports);
     }
 }

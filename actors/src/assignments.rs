@@ -69,22 +69,21 @@ impl AssignmentQueue {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    pub(crate) fn push(
-        &self,
-        order: Order,
-        attempt: Attempt,
-        job: Arc<JobSpec>,
-        node: Arc<str>,
-        node_id: NodeId,
-        units: Option<Arc<UnitNames>>,
-    ) {
-        let mut state = self.state();
-        state.last_sequence += 1;
-        let sequence = state.last_sequence;
-        if order == Order::Stop {
-            state.stops.insert(attempt, sequence);
+    /// Numbers these and hands them to the reader, many for one look at the lock and one word to him.
+    pub(crate) fn push(&self, assignments: &mut Vec<Assignment>) {
+        if assignments.is_empty() {
+            return;
         }
-        state.items.push_back(Assignment { sequence, order, attempt, job, node, units, node_id });
+        let mut state = self.state();
+        state.items.reserve(assignments.len());
+        for mut assignment in assignments.drain(..) {
+            state.last_sequence += 1;
+            assignment.sequence = state.last_sequence;
+            if assignment.order == Order::Stop {
+                state.stops.insert(assignment.attempt, assignment.sequence);
+            }
+            state.items.push_back(assignment);
+        }
         drop(state);
         self.news.notify_one();
     }
@@ -105,9 +104,7 @@ impl AssignmentQueue {
         let mut state = self.state();
         let seen = state.seen;
         state.items.retain(|item| item.node_id != node || item.sequence <= seen || item.order == Order::Stop);
-        let begun: Vec<Assignment> =
-            state.begun.all().filter(|begun| begun.node_id == node).cloned().collect();
-        for begun in begun {
+        for begun in state.begun.on_node(node) {
             state.begun.remove(begun.attempt);
             state.last_sequence += 1;
             let sequence = state.last_sequence;
@@ -239,10 +236,16 @@ mod tests {
         Attempt { task, number: 1, slot: Slot(index) }
     }
 
+    fn push(queue: &AssignmentQueue, order: Order, index: u32) {
+        let (job, node, node_id) = (Arc::default(), "n".into(), NodeId(0));
+        let attempt = attempt(index);
+        queue.push(&mut vec![Assignment { sequence: 0, order, attempt, job, node, units: None, node_id }]);
+    }
+
     fn queue(starts: u32) -> Arc<AssignmentQueue> {
         let queue = Arc::new(AssignmentQueue::default());
         for index in 0..starts {
-            queue.push(Order::Start, attempt(index), Arc::default(), "n".into(), NodeId(0), None);
+            push(&queue, Order::Start, index);
         }
         queue
     }
@@ -267,7 +270,7 @@ mod tests {
         let queue = queue(3);
         let mut reader = Assignments::new(Arc::clone(&queue));
         assert_eq!(reader.try_next().flatten().map(|items| items.len()), Some(3));
-        queue.push(Order::Stop, attempt(1), Arc::default(), "n".into(), NodeId(0), None);
+        push(&queue, Order::Stop, 1);
         queue.forget_begun(&[(NodeId(0), attempt(0)), (NodeId(0), attempt(1))]);
         reader.rewind(3).expect("it is kept");
         let items = reader.try_next().flatten().expect("one is left");
@@ -294,7 +297,7 @@ mod tests {
         let queue = queue(1);
         let mut reader = Assignments::new(Arc::clone(&queue));
         assert_eq!(reader.try_next().flatten().map(|items| items.len()), Some(1));
-        queue.push(Order::Start, attempt(1), Arc::default(), "n".into(), NodeId(0), None);
+        push(&queue, Order::Start, 1);
         queue.abandon(NodeId(0));
         let items = reader.try_next().flatten().expect("there is news");
         assert_eq!(items.len(), 1);

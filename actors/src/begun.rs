@@ -1,17 +1,19 @@
 //! What a service that runs the work itself has begun, by attempt and by the name of the node: a node that
 //! becomes idle costs what runs there, however much runs elsewhere.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use plimsoll_core::id::{Attempt, NodeId};
+use rustc_hash::FxBuildHasher;
 
 use crate::assignments::Assignment;
 
 #[derive(Debug, Default)]
 pub(crate) struct Begun {
-    by_attempt: BTreeMap<Attempt, Assignment>,
-    by_name: BTreeMap<Arc<str>, BTreeSet<Attempt>>,
+    // Whatever leaves these is in an order that is none of theirs.
+    by_attempt: HashMap<Attempt, Assignment, FxBuildHasher>,
+    by_name: HashMap<Arc<str>, BTreeSet<Attempt>>,
 }
 
 impl Begun {
@@ -40,7 +42,11 @@ impl Begun {
         there.map(|attempt| (self.by_attempt[attempt].node_id, *attempt)).collect()
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Assignment> {
-        self.by_attempt.values()
+    /// What has begun on one node, whatever else has its name.
+    pub(crate) fn on_node(&self, node: NodeId) -> Vec<Assignment> {
+        let there = self.by_attempt.values().filter(|start| start.node_id == node);
+        let mut there: Vec<Assignment> = there.cloned().collect();
+        there.sort_unstable_by_key(|start| start.attempt);
+        there
     }
 }

@@ -18,7 +18,7 @@ use plimsoll_core::turn_log::Header;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::agents::{AgentChange, AgentShard};
-use crate::assignments::{AssignmentQueue, Order};
+use crate::assignments::{Assignment, AssignmentQueue, Order};
 use crate::backlog::Backlog;
 use crate::board::Board;
 use crate::clock::Clock;
@@ -38,7 +38,7 @@ use crate::router::{Mailbox, Router};
 use crate::shell::{Common, Seated, Shell};
 use crate::snapshot::{SeatedMachines, Seatful};
 use crate::vital::{Emergency, Vital};
-use crate::work::Work;
+use crate::work::{Assigning, Work};
 
 /// The actors of a runtime, ready to work.
 pub(crate) struct Ready {
@@ -186,7 +186,7 @@ fn shards_of(
                 let grace = options.stop_grace;
                 Work::Run(Executions::new(Arc::clone(executor), workers.clone(), grace, port.clone()))
             }
-            None => Work::Assign(Arc::clone(assignments)),
+            None => Work::Assign(Assigning::new(Arc::clone(assignments))),
         },
         preparations: Preparations::new(
             cluster.clone(),
@@ -234,12 +234,15 @@ pub(crate) fn wire_here(options: EngineOptions, workers: tokio::runtime::Handle)
 /// After a restore everything that ran begins again. A service that runs the work itself may still be
 /// at it: it is told to end that first.
 fn stop_what_ran(jobs: &JobState, board: &Board, assignments: &AssignmentQueue) {
+    let mut stops = Vec::new();
     for task in jobs.live() {
         let (job, node) = (board.spec(task.attempt.task.job()), board.node_name(task.node));
         if let (Some(job), Some(node)) = (job, node) {
-            assignments.push(Order::Stop, task.attempt, job, node, task.node, None);
+            let (order, attempt, node_id) = (Order::Stop, task.attempt, task.node);
+            stops.push(Assignment { sequence: 0, order, attempt, job, node, units: None, node_id });
         }
     }
+    assignments.push(&mut stops);
 }
 
 /// Lets what is behind everything that was on its way when the snapshot was taken begin.

@@ -9,12 +9,28 @@ use plimsoll_core::spec::{JobSpec, UnitNames};
 use tokio::task::AbortHandle;
 
 use crate::agents::AgentShard;
-use crate::assignments::{AssignmentQueue, Order};
+use crate::assignments::{Assignment, AssignmentQueue, Order};
 use crate::executions::Executions;
 
 pub(crate) enum Work {
     Run(Executions),
-    Assign(Arc<AssignmentQueue>),
+    Assign(Assigning),
+}
+
+/// What the service is to do, handed over once a batch.
+pub(crate) struct Assigning {
+    queue: Arc<AssignmentQueue>,
+    untold: Vec<Assignment>,
+}
+
+impl Assigning {
+    pub(crate) fn new(queue: Arc<AssignmentQueue>) -> Assigning {
+        Assigning { queue, untold: Vec::new() }
+    }
+
+    fn tell(&mut self) {
+        self.queue.push(&mut self.untold);
+    }
 }
 
 /// What came of starting an execution.
@@ -38,8 +54,10 @@ impl Work {
         match (self, spec) {
             (_, None) => Started::Over(Exit::Lost, None),
             (Work::Run(executions), Some(spec)) => executions.start(node, attempt, spec, name, units, shard),
-            (Work::Assign(queue), Some(spec)) => {
-                queue.push(Order::Start, attempt, spec, Arc::clone(name), node, units);
+            (Work::Assign(assigning), Some(job)) => {
+                let (order, name) = (Order::Start, Arc::clone(name));
+                let start = Assignment { sequence: 0, order, attempt, job, node: name, units, node_id: node };
+                assigning.untold.push(start);
                 Started::Running(Phase::Waiting)
             }
         }
@@ -58,9 +76,15 @@ impl Work {
                 executions.stop(node, attempt);
                 None
             }
-            Work::Assign(queue) if queue.take_back(attempt) => Some(Exit::Stopped),
-            Work::Assign(queue) => {
-                queue.push(Order::Stop, attempt, spec?, Arc::clone(name), node, None);
+            Work::Assign(assigning) => {
+                assigning.tell();
+                if assigning.queue.take_back(attempt) {
+                    return Some(Exit::Stopped);
+                }
+                let (order, job, name) = (Order::Stop, spec?, Arc::clone(name));
+                let stop =
+                    Assignment { sequence: 0, order, attempt, job, node: name, units: None, node_id: node };
+                assigning.untold.push(stop);
                 None
             }
         }
@@ -76,10 +100,18 @@ impl Work {
     pub(crate) fn abandon(&mut self, node: NodeId) -> Vec<AbortHandle> {
         match self {
             Work::Run(executions) => executions.abandon(node),
-            Work::Assign(queue) => {
-                queue.abandon(node);
+            Work::Assign(assigning) => {
+                assigning.tell();
+                assigning.queue.abandon(node);
                 Vec::new()
             }
+        }
+    }
+
+    /// Everything that was asked for so far is handed over: before anybody hears that it was begun.
+    pub(crate) fn hand_over(&mut self) {
+        if let Work::Assign(assigning) = self {
+            assigning.tell();
         }
     }
 
