@@ -124,3 +124,48 @@ fn a_dry_run_tells_how_time_would_be_spent() {
         "only if it is wanted"
     );
 }
+
+/// Goal: whoever asks what would be decided sees how classes and queues stand then, in the units that shares are
+/// counted in.
+#[test]
+fn a_dry_run_tells_how_classes_and_queues_stand() {
+    let file = r#"{
+        "settings": {"window": 0, "share_unit": "weighted", "queue_key": "dominant",
+            "classes": [{"name": "build", "percent": 75}, {"name": "rest", "percent": 25}],
+            "queues": [{"name": "small", "class": "build"}, {"name": "large", "class": "build"}]},
+        "nodes": [{"name": "n", "count": 8, "capacity": {"cpu": 1}}],
+        "jobs": [{"name": "a", "queue": "small", "tasks": 1, "request": {"cpu": 1}},
+                 {"name": "b", "queue": "large", "tasks": 9, "request": {"cpu": 1}},
+                 {"name": "c", "requestor": "other", "tasks": 3, "request": {"cpu": 1}}]}"#;
+    let document = json(&plimsoll(&["plan", "-", "--json"], file).stdout);
+    let shares = document["summary"]["shares"].as_array().expect("a list");
+    let of = |class: &str, queue: Option<&str>| {
+        let found = shares.iter().find(|share| share["class"] == class && share["queue"].as_str() == queue);
+        found.unwrap_or_else(|| panic!("{class} {queue:?} is listed: {document}"))
+    };
+    let build = of("build", None);
+    assert_eq!(
+        (&build["percent"], &build["assigned"], &build["waiting"]),
+        (&75.into(), &6.into(), &4.into())
+    );
+    let adjusted = |share: &serde_json::Value| share["adjusted"].clone();
+    let millions = |capped: u64, uncapped: u64| {
+        let (capped, uncapped) = (capped * 1_000_000, uncapped * 1_000_000);
+        serde_json::json!({"capped": capped, "uncapped": uncapped})
+    };
+    assert_eq!(adjusted(of("build", Some("small"))), millions(1, 3));
+    assert_eq!(adjusted(of("build", Some("large"))), millions(5, 5));
+    let table = text(&plimsoll(&["plan", "-"], file).stdout);
+    let words: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    let row = |cells: &[&str]| {
+        let is_it = |words: &Vec<&str>| {
+            let words: Vec<&str> = words.iter().copied().filter(|word| !"│┆|".contains(word)).collect();
+            words == cells
+        };
+        assert!(words.iter().any(is_it), "{cells:?} in\n{table}");
+    };
+    row(&["build", "75", "6", "6", "6", "6", "4"]);
+    row(&["rest", "25", "2", "2", "2", "2", "1"]);
+    row(&["small", "build", "3", "1", "1", "1", "1", "0"]);
+    row(&["large", "build", "3", "5", "5", "5", "5", "4"]);
+}

@@ -98,3 +98,85 @@ fn run_time_converges_to_the_weights() {
         }
     }
 }
+
+/// Goal: by run time a newcomer has no claim on the time before it came, also when nobody wanted anything at
+/// that moment. Method: one share has run alone for long and is done; then a new one comes, and after it more
+/// work of the first. Both run in turn, however short the pause was.
+#[test]
+fn a_pause_gives_newcomers_nothing_to_make_up_for() {
+    for (by_class, first, pause) in [(true, "big", 15.0_f64), (false, "big", 15.0), (false, "small", -25.0)] {
+        let settings = match by_class {
+            true => json!({"share_key": "run_time", "window": 0, "classes": [
+                {"name": "big", "percent": 50, "requestors": ["big"]},
+                {"name": "small", "percent": 50, "requestors": ["small"]}]}),
+            false => {
+                json!({"queue_key": "run_time", "window": 0, "queues": [{"name": "big"}, {"name": "small"}]})
+            }
+        };
+        let job = |name: &str, share: &str| {
+            let groups = json!([{"name": "g", "roles": [{"name": "r", "max": 50, "duration": TURNOVER,
+                                                           "request": {"cpu": 1}}]}]);
+            let queue = if by_class { json!(null) } else { json!(share) };
+            json!({"name": name, "requestor": share, "queue": queue, "groups": groups})
+        };
+        let second = if first == "big" { "small" } else { "big" };
+        let scenario = json!({
+            "now": 0.0, "until": 900.0, "settings": settings,
+            "nodes": [{"name": "n", "capacity": {"cpu": 1}}], "jobs": [job("before", first)],
+            "events": [{"at": 500.0 + pause, "submit": job("newcomer", second)},
+                       {"at": 501.0 + pause, "submit": job("again", first)}],
+        });
+        let report = report(&scenario);
+        let decisions = report["decisions"].as_array().expect("a list").iter();
+        let later = decisions.filter(|one| one["at"].as_f64().expect("a time") >= 500.0 + pause.max(0.0));
+        let jobs: Vec<&str> = later.map(|one| one["job"].as_str().expect("a name")).collect();
+        assert!(jobs.len() > 30, "the worker is never idle: {jobs:?}");
+        let in_turn = jobs.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        assert!(in_turn + 4 > jobs.len(), "classes: {by_class}, pause {pause}: {jobs:?}");
+    }
+}
+
+/// Goal: by run time what is free at one moment is shared, and does not go to one alone because nobody has run
+/// yet. Method: an empty cluster and equal arrivals, as classes, as queues, and as jobs of two bands.
+#[test]
+fn run_time_shares_what_is_free_at_one_moment() {
+    for by_class in [true, false] {
+        for turned in [false, true] {
+            let (big, all) = started(&report(&cluster("run_time", by_class, None, turned)), 99.0, 100.0);
+            assert_eq!((big, all), (30, WORKERS), "classes: {by_class}, turned: {turned}");
+        }
+    }
+    let job =
+        |name: &str, band: &str| json!({"name": name, "band": band, "tasks": 40, "request": {"cpu": 1}});
+    for (bands, parts) in [(["normal", "normal"], [20, 20]), (["heavy", "normal"], [30, 10])] {
+        let report = report(&json!({
+            "settings": {"window": 0, "job_key": "run_time", "bands": {"normal": 10, "heavy": 30}},
+            "nodes": [{"name": "n", "count": WORKERS, "capacity": {"cpu": 1}}],
+            "jobs": [job("one", bands[0]), job("other", bands[1])],
+        }));
+        let assigned = &report["summary"]["assigned_by_job"];
+        assert_eq!(*assigned, json!({"one": parts[0], "other": parts[1]}), "{bands:?}");
+    }
+}
+
+/// Goal: a job that comes later begins, by run time, where the least of those is that want to run, and makes up
+/// for nothing. Method: one job has the cluster for long; then another comes, and at the end of the tasks that
+/// run both share what becomes free.
+#[test]
+fn a_job_that_comes_later_makes_up_for_nothing() {
+    let job = |name: &str| {
+        let role = json!({"name": "r", "max": 200, "duration": 100.0, "request": {"cpu": 1}});
+        json!({"name": name, "groups": [{"name": "g", "roles": [role]}]})
+    };
+    let report = report(&json!({
+        "now": 0.0, "until": 250.0, "settings": {"window": 0, "job_key": "run_time"}, "jobs": [job("first")],
+        "nodes": [{"name": "n", "count": WORKERS, "capacity": {"cpu": 1}}],
+        "events": [{"at": 99.0, "submit": job("later")}],
+    }));
+    let decisions = report["decisions"].as_array().expect("a list").iter();
+    let of_later = |at: f64| {
+        let at_once = decisions.clone().filter(|one| one["at"] == json!(at) && one["job"] == json!("later"));
+        at_once.count() as u64
+    };
+    assert!(of_later(100.0).abs_diff(WORKERS / 2) <= 2, "{} of {WORKERS}", of_later(100.0));
+}

@@ -225,3 +225,80 @@ fn run_time_is_shared_by_the_weights_of_the_bands() {
     assert!(count("heavy") > 2 * count("light"), "{}", report["summary"]["assigned_by_job"]);
     assert!(count("light") > 20, "the light one is served too: {}", count("light"));
 }
+
+/// Classes of 100 and of 0 percent on one-slot workers.
+fn with_a_class_of_nothing(key: &str, workers: u64, jobs: Value) -> Value {
+    json!({
+        "config": "scoot",
+        "settings": {"window": 0, "share_key": key, "default_class": "main", "classes": [
+            {"name": "main", "percent": 60, "requestors": ["^main"]},
+            {"name": "more", "percent": 40, "requestors": ["^more"]},
+            {"name": "rest", "percent": 0, "requestors": ["^rest"]}]},
+        "nodes": [{"name": "w", "count": workers, "capacity": {"slot": 1}}], "jobs": jobs,
+    })
+}
+
+/// Goal: a class of 0 percent gets what nobody else can use, and nothing of the rest, by whatever key classes
+/// are compared; its explanation is true. Method: far more workers than one percent of them would be, and the
+/// job of that class came first.
+#[test]
+fn a_class_of_nothing_gets_only_what_others_leave() {
+    let job = |name: &str, tasks: u64| json!({"name": name, "requestor": name, "tasks": tasks, "request": {"slot": 1}});
+    for key in ["entitlement", "flow", "dominant", "run_time", "fifo"] {
+        let jobs = |main: u64| json!([job("rest", 400), job("main", main), job("more", 30)]);
+        let some_left = report(&with_a_class_of_nothing(key, 200, jobs(50)));
+        let assigned = &some_left["summary"]["assigned_by_class"];
+        assert_eq!(*assigned, json!({"main": 50, "more": 30, "rest": 120}), "{key}");
+        let nothing_left = report(&with_a_class_of_nothing(key, 200, jobs(400)));
+        let assigned = &nothing_left["summary"]["assigned_by_class"];
+        assert_eq!(*assigned, json!({"main": 170, "more": 30}), "{key}");
+        let mut waiting = nothing_left["waiting"].as_array().expect("a list").iter();
+        let rest = waiting.find(|group| group["job"] == json!("rest")).expect("it waits");
+        assert_eq!(rest["explanation"]["share"]["last"], json!(true), "{key}");
+    }
+}
+
+/// Goal: what a class of 0 percent has is the first to go, whoever else has borrowed more and whoever began
+/// later.
+#[test]
+fn a_class_of_nothing_gives_back_first() {
+    let job = |name: &str, tasks: u64| json!({"name": name, "requestor": name, "tasks": tasks, "request": {"slot": 1}});
+    let run = |name: &str, count: u64, started: f64| {
+        let mut running = json!({"job": name, "group": "tasks", "role": "task"});
+        (running["count"], running["started"]) = (json!(count), json!(started));
+        running
+    };
+    for (wanted, stopped) in
+        [(2, json!({"rest": 2})), (3, json!({"rest": 3})), (5, json!({"rest": 3, "more": 2}))]
+    {
+        let jobs = json!([job("main", wanted), job("more", 17), job("rest", 3)]);
+        let mut scenario = with_a_class_of_nothing("entitlement", 20, jobs);
+        scenario["settings"]["rebalance"] = json!({"threshold": 5, "duration": 1.0});
+        scenario["running"] = json!([run("rest", 3, 10.0), run("more", 17, 900.0)]);
+        (scenario["now"], scenario["until"]) = (json!(1000.0), json!(1100.0));
+        let report = report(&scenario);
+        assert_eq!(report["summary"]["stopped_by_class"], stopped, "{wanted} wanted");
+    }
+}
+
+/// Goal: inside a band whoever is to be finished first goes first, however jobs are compared beside that; where
+/// bands share by weight it says nothing. Method: equal jobs, of which the ones that came first have more time.
+#[test]
+fn deadlines_order_jobs_inside_a_band_by_every_key() {
+    let job = |name: &str, finish_by: Value| {
+        json!({"name": name, "tasks": 2, "band": "production", "finish_by": finish_by,
+               "request": {"cpu": 1, "slot": 1}})
+    };
+    for preset in ["default", "armada", "beaker", "paddle", "scoot"] {
+        let production = json!({"bands": {"normal": 1, "production": 2}, "strict_bands": ["production"]});
+        let jobs = [job("none", json!(null)), job("late", json!(900.4)), job("soon", json!(900.2))];
+        let mut scenario = json!({
+            "config": preset, "settings": production, "jobs": jobs,
+            "nodes": [{"name": "n", "count": 3, "capacity": {"cpu": 1, "slot": 1}}],
+        });
+        assert_eq!(order(&report(&scenario)), ["soon", "soon", "late"], "{preset}");
+        scenario["settings"]["strict_bands"] = json!([]);
+        let expected = if preset == "paddle" { ["none", "late", "soon"] } else { ["soon", "soon", "late"] };
+        assert_eq!(order(&report(&scenario)), expected, "{preset} with weights");
+    }
+}

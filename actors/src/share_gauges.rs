@@ -23,8 +23,8 @@ impl ShareGauges {
     pub(crate) fn show(&mut self, shares: &[ShareStatus]) {
         for share in shares.iter().take(SHARES_MAX) {
             let gauges = self.shares.entry(share.name.clone()).or_insert_with(|| OfShare::new(&share.name));
-            gauges.held.set(share.held as f64);
-            gauges.target.set(share.target as f64);
+            gauges.held.set(share.unit.whole(share.held));
+            gauges.target.set(share.unit.whole(share.target));
             gauges.waiting.set(share.waiting as f64);
         }
     }

@@ -1,15 +1,19 @@
 //! Where something waits among the shares, and what has to happen before its turn comes: as data, and in
 //! words.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::settings::ShareUnit;
 use crate::time::Time;
 
 /// Where the tasks of a group wait.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ShareExplanation {
+    /// What shares are counted in.
+    pub unit: ShareUnit,
     /// Its class, where there are classes.
     pub class: Option<ShareLevel>,
     /// Its queue, where it is in one that has a name.
@@ -101,14 +105,13 @@ impl fmt::Display for LimitReason {
 }
 
 impl ShareLevel {
-    fn describe(&self, what: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn describe(&self, what: &str, unit: ShareUnit, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ShareLevel { name, target, held } = self;
-        match (held.checked_sub(*target), target.checked_sub(*held)) {
-            (Some(0), _) => write!(f, "{what} {name} has its share of {target}"),
-            (Some(above), _) => write!(f, "{what} {name} is {above} above its share of {target}"),
-            (_, below) => {
-                write!(f, "{what} {name} is {} below its share of {target}", below.unwrap_or_default())
-            }
+        let (share, distance) = (unit.describe(*target), unit.describe(held.abs_diff(*target)));
+        match held.cmp(target) {
+            Ordering::Equal => write!(f, "{what} {name} has its share of {share}"),
+            Ordering::Greater => write!(f, "{what} {name} is {distance} above its share of {share}"),
+            Ordering::Less => write!(f, "{what} {name} is {distance} below its share of {share}"),
         }
     }
 }
@@ -124,7 +127,7 @@ impl fmt::Display for ShareExplanation {
             if what == "class" && self.last {
                 write!(f, "class {} has 0 percent and gets only what nobody else can use", level.name)?;
             } else {
-                level.describe(what, f)?;
+                level.describe(what, self.unit, f)?;
             }
         }
         if let Some(band) = &self.band {

@@ -50,9 +50,9 @@ impl ClassTable {
     pub(super) fn rows(&self) -> Vec<Vec<String>> {
         let row = |class: &ShareStatus| {
             let percent = class.percent.unwrap_or(0).to_string();
-            let counts =
-                [class.target, class.held, class.running, class.waiting].map(|count| count.to_string());
-            [vec![class.name.class.to_string(), percent], counts.to_vec()].concat()
+            let amounts = [class.target, class.held].map(|amount| class.unit.describe(amount));
+            let counts = [class.running, class.waiting].map(|count| count.to_string());
+            [vec![class.name.class.to_string(), percent], amounts.to_vec(), counts.to_vec()].concat()
         };
         self.last.iter().map(row).collect()
     }
@@ -82,7 +82,8 @@ impl ClassTable {
         };
         self.told = second + 1;
         let class = |class: &ShareStatus| {
-            format!("{} {}/{} ({} wait)", class.name.class, class.held, class.target, class.waiting)
+            let (held, target) = (class.unit.describe(class.held), class.unit.describe(class.target));
+            format!("{} {held}/{target} ({} wait)", class.name.class, class.waiting)
         };
         let classes: Vec<String> = classes.iter().map(class).collect();
         format!("{second:>3} s  {}\n", classes.join(", "))
@@ -99,7 +100,8 @@ impl ClassTable {
 fn bar(class: &ShareStatus) -> String {
     const WIDTH: u64 = 30;
     let most = class.held.max(class.target).max(1);
-    let (held, target) = (class.held * WIDTH / most, class.target * WIDTH / most);
+    let length = |amount: u64| (u128::from(amount) * u128::from(WIDTH) / u128::from(most)) as u64;
+    let (held, target) = (length(class.held), length(class.target));
     let place = |at: u64| match (at < held, at < target) {
         (true, true) => '█',
         (true, false) => '▓',
@@ -108,5 +110,6 @@ fn bar(class: &ShareStatus) -> String {
     };
     let bar: String = (0..WIDTH).map(place).collect();
     let name = &class.name.class;
-    format!("{name:>12} {bar} {:>5} of {:<5} {:>6} wait", class.held, class.target, class.waiting)
+    let (held, target) = (class.unit.describe(class.held), class.unit.describe(class.target));
+    format!("{name:>12} {bar} {held:>5} of {target:<5} {:>6} wait", class.waiting)
 }

@@ -9,6 +9,7 @@ mod output;
 mod patience;
 mod plan;
 mod replay;
+mod share_tables;
 mod sim;
 mod tally;
 mod usage_tables;

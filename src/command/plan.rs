@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::output::Output;
 use super::patience::Patience;
-use super::{BAD_INPUT, FAILED, usage_tables};
+use super::{BAD_INPUT, FAILED, share_tables, usage_tables};
 
 /// Decide what would run where, without running anything
 ///
@@ -108,6 +108,7 @@ fn print(report: &PlanReport, output: &mut Output) -> io::Result<()> {
         output.note(&format!("… and {hidden} more; --json lists them all"))?;
     }
     output.heading("\nSummary")?;
+    share_tables::print(&report.summary, output)?;
     let jobs = &report.summary.assigned_by_job;
     output
         .table(&["job", "assigned"], jobs.iter().map(|(job, count)| vec![job.clone(), count.to_string()]))?;

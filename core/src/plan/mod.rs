@@ -13,7 +13,7 @@ mod tests;
 mod usage;
 
 pub use error::PlanError;
-pub use report::{Decision, DecisionKind, PlanReport, Summary, WaitingGroup};
+pub use report::{Decision, DecisionKind, PlanReport, ShareSummary, Summary, WaitingGroup};
 pub use run::{run, run_with_usage};
 pub use scenario::{Happening, RunningTasks, Scenario, ScenarioEvent, ScenarioJob, Which, WhichJobs};
 pub use usage::{JobTime, NodeTime, PoolTime, StateSeconds, UsageReport, UsageStep};

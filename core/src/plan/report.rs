@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::explanation::Explanation;
+use crate::share_report::ShareStatus;
 use crate::spec::UnitNames;
 
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -63,6 +64,16 @@ pub struct Summary {
     pub assigned_by_queue: BTreeMap<String, u64>,
     pub assigned_by_job: BTreeMap<String, u64>,
     pub assigned_by_node: BTreeMap<String, u64>,
+    /// How the classes and queues stand when the dry run ends; none where everything is one share.
+    pub shares: Vec<ShareSummary>,
+}
+
+/// How a class, or a queue in it, stands, and how many of its tasks were assigned.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct ShareSummary {
+    #[serde(flatten)]
+    pub status: ShareStatus,
+    pub assigned: u64,
 }
 
 /// A group of which something waits when the dry run ends.
@@ -82,6 +93,27 @@ fn count(counts: &mut BTreeMap<String, u64>, name: Option<&String>) {
 }
 
 impl PlanReport {
+    /// Adds how the shares stand by now.
+    pub(super) fn add_shares(&mut self, statuses: Vec<ShareStatus>) {
+        let mut by_class: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut by_queue: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+        let assigned = |one: &&Decision| matches!(one.kind, DecisionKind::Assign | DecisionKind::Grow);
+        for one in self.decisions.iter().filter(assigned) {
+            let class = one.class.as_deref().unwrap_or_default();
+            *by_class.entry(class).or_default() += 1;
+            *by_queue.entry((class, one.queue.as_deref().unwrap_or_default())).or_default() += 1;
+        }
+        let summary = |status: ShareStatus| {
+            let name = &status.name;
+            let assigned = match &name.queue {
+                None => by_class.get(&*name.class),
+                Some(queue) => by_queue.get(&(&*name.class, &**queue)),
+            };
+            ShareSummary { assigned: assigned.copied().unwrap_or(0), status }
+        };
+        self.summary.shares = statuses.into_iter().map(summary).collect();
+    }
+
     pub(super) fn record(&mut self, decision: Decision) {
         let summary = &mut self.summary;
         match decision.kind {

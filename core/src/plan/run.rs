@@ -16,6 +16,7 @@ use crate::messages::{
 };
 use crate::outcome::{Exit, FailureCause, Outcome, StopCause};
 use crate::settings::Settings;
+use crate::share_report::ShareBook;
 use crate::sim::{Batch, Party, World};
 use crate::spec::{JobSpec, Liveness, NodePatch, UnitNames};
 use crate::time::Time;
@@ -467,6 +468,9 @@ impl<'a> DryRun<'a> {
 
     /// Adds what waits, with the reasons, and hands the report over.
     fn finish(mut self) -> PlanReport {
+        let mut shares = ShareBook::default();
+        shares.apply(&self.world.scheduler.share_news());
+        self.report.add_shares(shares.report());
         self.world.scheduler.prepare_to_explain();
         for (number, spec) in self.jobs.iter().enumerate() {
             for (index, group) in spec.groups.iter().enumerate() {

@@ -13,7 +13,7 @@ use crate::time::{Span, Time};
 use super::sums::Sums;
 
 /// Decisions by run time compare what the values would be after one more task ran for this long.
-const QUANTUM: Span = Span::from_whole_seconds(1);
+pub(super) const QUANTUM: Span = Span::from_whole_seconds(1);
 
 /// The books of one share. Everything in it changes with starts and ends only; what fades or grows with
 /// time is computed when somebody asks.
@@ -52,14 +52,9 @@ impl RunClock {
         self.since = now.max(self.since);
     }
 
-    /// What counts now, if a task of this cost came on top.
-    pub(super) fn after(mut self, now: Time, running: u128, task: u128) -> VirtualTime {
-        self.charge(now, running);
-        self.run_time.after_step(u64::try_from(task).unwrap_or(u64::MAX), QUANTUM)
-    }
-
-    /// The same, if what runs went on for so long with it. Who has much running takes less, before it is
-    /// too much: the value alone would swing from one share to the other.
+    /// What counts now, if a task of this cost came on top and what runs went on for so long with it. Who has
+    /// much running takes less, before it is too much: by the value alone everything that is free at one moment
+    /// would go to one, and later to the other.
     pub(super) fn ahead(mut self, now: Time, running: u128, task: u128, ahead: Span) -> VirtualTime {
         self.charge(now, running);
         let goes_on = running.saturating_mul(u128::from(ahead.0));

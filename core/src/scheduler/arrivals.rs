@@ -47,9 +47,14 @@ impl Scheduler {
                 view.expected = self.durations.mean(key).map_or(0, job_standing::milliseconds);
             }
             let job = self.jobs.get(id.job().0).expect("the job was entered");
-            let cost = self.price(&view.spec.request).cost;
-            view.order =
-                job_standing::order(&self.settings.shares, now, (job, 0), entry, (view.expected, cost));
+            let (cost, ahead) = (self.price(&view.spec.request).cost, self.ahead());
+            view.order = job_standing::order(
+                &self.settings.shares,
+                (now, ahead),
+                (job, 0),
+                entry,
+                (view.expected, cost),
+            );
             roles.push(view);
         }
         let job = self.jobs.get_mut(id.job().0).expect("the job was entered");

@@ -234,6 +234,7 @@ impl Cause for Imbalance {
             account: u32::from(share.class),
             held: i128::from(scheduler.running_units(class)) - i128::from(self.targets[class]),
             own: 0,
+            is_last: scheduler.shares.is_last(class),
             by_share: true,
             level: share.level,
         })

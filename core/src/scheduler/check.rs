@@ -156,7 +156,12 @@ impl Scheduler {
             let (held, index) = (&queue.account, index as u32);
             let (tasks, cost) = (tasks.remove(&index).unwrap_or(0), costs.remove(&index).unwrap_or(0));
             promise!(1, (held.tasks, held.cost) == (tasks, cost), "a queue's books are wrong: {held:?}");
+            let leaves = self.shares.leaves.iter().filter(|leaf| leaf.queue == index);
+            let waiting: u64 = leaves.map(|leaf| leaf.waiting).sum();
+            let counted = queue.waiting.tasks;
+            promise!(4, counted == waiting, "a queue counts {counted} of {waiting} tasks");
         }
+        promise!(8, self.shares.knows_who_is_busy(), "it is not known which queues have or want something");
         self.check_weights()
     }
 

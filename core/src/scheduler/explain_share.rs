@@ -47,10 +47,11 @@ impl Scheduler {
         let percents = settings.classes.as_ref().map(|classes| &classes.percents);
         let band = settings.band(job.band()).map(|band| settings.bands[band].name.clone());
         Some(ShareExplanation {
+            unit: settings.unit,
             class: percents.and_then(|_| Some(level(of(None)?, class_name))),
             queue: queue_name.and_then(|name| Some(level(of(Some(&name))?, &name))),
             band,
-            last: percents.is_some_and(|all| all.classes()[usize::from(queue.class)].percent == 0),
+            last: self.shares.is_last(usize::from(queue.class)),
             next: self.next_turn(self.leaf_of_group(id), shape),
             raise: self.explain_raise(id),
         })
@@ -92,7 +93,7 @@ impl Scheduler {
         let leaf = self.shares.leaf(own);
         let (level, class) = (usize::from(leaf.level), usize::from(leaf.class));
         let classes = percents.classes();
-        if classes[class].percent == 0 {
+        if self.shares.is_last(class) {
             return None;
         }
         let units = self.units_of(shape, self.price_of(shape)).max(1);
@@ -142,8 +143,11 @@ impl Scheduler {
                 best_of_class.insert(class, (key, pick));
             }
         }
+        let is_last = |class: &u16| self.shares.is_last(usize::from(*class));
+        let oldest = best_of_class.iter().filter(|(class, _)| is_last(class)).map(|(_, (_, pick))| pick);
+        let oldest = oldest.min_by_key(|pick| pick.age()).copied();
         let mut best: Option<(Key, Pick)> = None;
-        for (class, (_, pick)) in best_of_class {
+        for (class, (_, pick)) in best_of_class.into_iter().filter(|(class, _)| !is_last(class)) {
             let weight = class_weight(usize::from(class), settings).unwrap_or(Weight::ONE);
             let of = KeyOf::Class(usize::from(class));
             let key = self.key(settings.share_key, of, weight, &pick, self.now);
@@ -151,7 +155,7 @@ impl Scheduler {
                 best = Some((key, pick));
             }
         }
-        best.map(|(_, pick)| pick.leaf)
+        best.map(|(_, pick)| pick).or(oldest).map(|pick| pick.leaf)
     }
 
     /// What keeps the head of a shape from being served, in words.

@@ -62,18 +62,14 @@ impl Scheduler {
     /// its weight alone gives.
     pub(super) fn fair_shares(&self) -> BTreeMap<u32, (u128, u128)> {
         let queues = self.shares.queues.iter().enumerate();
-        let mut demands: BTreeMap<u32, Account> = queues
+        let demands: BTreeMap<u32, Account> = queues
             .map(|(queue, share)| {
                 let Account { usage, cost, .. } = &share.account;
-                (queue as u32, Account { usage: usage.clone(), cost: *cost, ..Account::default() })
+                let (mut usage, cost) = (usage.clone(), cost + share.waiting.cost);
+                usage.join(&share.waiting.amounts);
+                (queue as u32, Account { usage, cost, ..Account::default() })
             })
             .collect();
-        for (id, shape) in self.shapes.iter() {
-            let heads = self.shapes.waiting(id) / super::gangs::gang_size(&shape.key);
-            let queue = demands.get_mut(&self.shares.leaf(shape.leaf).queue).expect("a leaf has a queue");
-            queue.cost += self.price_of(id).cost * u128::from(heads);
-            queue.usage.add(&shape.total_request(), heads as i64);
-        }
         let mut found = BTreeMap::new();
         for class in 0..self.shares.classes.len() {
             let pot = self.pot_of(class).max(1);
@@ -147,6 +143,8 @@ impl Cause for FairShare {
             account: share.queue,
             held: weighed(held),
             own: weighed(kept),
+            // Queues take from those of their own class only.
+            is_last: false,
             by_share: true,
             level: share.level,
         })

@@ -37,7 +37,8 @@ impl Floors {
                 (share.queue, held, signed(own))
             }
         };
-        LaneValue { account, held, own, by_share: false, level: share.level }
+        let is_last = scheduler.shares.is_last(usize::from(share.class));
+        LaneValue { account, held, own, is_last, by_share: false, level: share.level }
     }
 
     /// What one attempt is of that.

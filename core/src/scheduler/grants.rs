@@ -176,7 +176,7 @@ impl Scheduler {
     }
 
     pub(super) fn waiting_units(&self, level: usize, class: usize) -> u64 {
-        let waiting = self.shares.waiting(level, class);
+        let waiting = &self.shares.waiting(level, class).wants;
         let unit = self.settings.shares.unit;
         units(unit, waiting.slots, waiting.cost, &waiting.amounts, |kind| self.nodes.capacity(kind))
     }

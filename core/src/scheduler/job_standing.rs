@@ -32,10 +32,24 @@ fn urgency(priority: i32) -> u32 {
     !(priority as u32 ^ 1 << 31)
 }
 
+/// When a job is to be finished; never, if nobody says so.
+fn finish_by(job: &JobView) -> Time {
+    job.standing.as_deref().and_then(|(_, standing)| standing.finish_by).unwrap_or(Time::NEVER)
+}
+
+/// A moment as orders carry it that have room for no more.
+fn tenths(time: Time) -> u32 {
+    u32::try_from(time.0 / 100_000).unwrap_or(u32::MAX)
+}
+
+/// More running tasks than this, and more turns, count as this.
+const RUNNING_MAX: u128 = (1 << 20) - 1;
+const SERVED_MAX: u128 = (1 << 44) - 1;
+
 /// The place of an entry among all that wait in its leaf.
 pub(super) fn order(
     settings: &ShareSettings,
-    now: Time,
+    (now, ahead): (Time, Span),
     (job, raised): (&JobView, u16),
     entry: Entry,
     role: (u32, u128),
@@ -44,23 +58,32 @@ pub(super) fn order(
     let urgency = u128::from(urgency(job.priority()));
     match settings.job_key {
         JobKey::Priority => {
-            let standing = job.standing.as_deref().map(|(_, standing)| standing);
             let band = settings.band(job.band());
             let level = settings.level(band).saturating_sub(usize::from(raised));
             let band = if raised > 0 { settings.band_of_level(level) } else { band };
             let band = band.map_or(0, |band| band as u128);
-            let finish_by = standing.and_then(|standing| standing.finish_by).unwrap_or(Time::NEVER);
-            Order::by_arrival(band << 96 | urgency << 64 | u128::from(finish_by.0), entry)
+            Order::by_arrival(band << 96 | urgency << 64 | u128::from(finish_by(job).0), entry)
         }
         JobKey::LeastRunning => Order {
-            rank: urgency << 96 | u128::from(job.running) << 64 | u128::from(job.served),
+            rank: urgency << 96
+                | u128::from(tenths(finish_by(job))) << 64
+                | u128::from(job.running).min(RUNNING_MAX) << 44
+                | u128::from(job.served).min(SERVED_MAX),
             arrival: entry.group.job().0,
             // The longest task first.
             last: u64::from(!expected) << 32 | (entry.group.index() as u64) << 16 | u64::from(entry.role),
         },
         JobKey::RunTime => {
-            let after = job.clock.as_ref().map(|clock| clock.clock.after(now, clock.cost, cost));
-            Order::by_arrival(after.unwrap_or_default().parts(), entry)
+            let clock = job.clock.as_ref();
+            let ahead = clock.map(|clock| clock.clock.ahead(now, clock.cost, cost, ahead));
+            let parts = ahead.unwrap_or_default().parts();
+            let level = settings.level(settings.band(job.band())).saturating_sub(usize::from(raised));
+            // Who shares with other bands by weight has no other claim.
+            let rank = match settings.band_of_level(level) {
+                Some(_) => u128::from(tenths(finish_by(job))) << 96 | parts.min((1 << 96) - 1),
+                None => parts,
+            };
+            Order::by_arrival(rank, entry)
         }
     }
 }
@@ -79,11 +102,28 @@ impl Scheduler {
         self.jobs.insert(id.0, job);
     }
 
-    /// A newcomer begins where those are that are served now.
-    pub(super) fn new_clock(&self, now: Time, leaf: LeafId, band: &str) -> Box<JobClock> {
+    /// A newcomer begins where the least is of those that want to run.
+    pub(super) fn new_clock(&mut self, now: Time, leaf: LeafId, band: &str) -> Box<JobClock> {
+        self.raise_floor(now, leaf);
         let mut clock = RunClock::new(self.band_weight(band));
         clock.place(now, self.shares.leaf(leaf).floor.value());
         Box::new(JobClock { clock, cost: 0 })
+    }
+
+    fn raise_floor(&mut self, now: Time, leaf: LeafId) {
+        // Whoever has run on since it was queued takes its place anew. A floor that is not raised for once is
+        // too low for a while, which does no harm.
+        const LOOKS: usize = 16;
+        for _ in 0..LOOKS {
+            let Some(shape) = self.shapes.leaf(leaf).first() else { return };
+            if !self.has_run_on(shape, now) {
+                let head = self.shapes.head(shape, &self.jobs);
+                let job = head.and_then(|(_, entry)| self.jobs.get(entry.group.job().0));
+                let clock = job.and_then(|job| job.clock.as_deref());
+                let value = clock.map(|clock| clock.clock.value(now, clock.cost));
+                return self.shares.leaves[leaf.index()].floor.raise(value);
+            }
+        }
     }
 
     /// What a band counts for where bands are weights.
@@ -151,7 +191,9 @@ impl Scheduler {
     pub(super) fn take_waiting(&mut self, shape: ShapeId, tasks: u64) {
         self.shapes.take_waiting(shape, tasks);
         self.count_waiting(shape, -(tasks as i64));
-        self.limits.stale |= self.limited && self.shares.leaf(self.shapes.get(shape).leaf).waiting == 0;
+        let leaf = self.shapes.get(shape).leaf;
+        self.take_leave(self.now, leaf);
+        self.limits.stale |= self.limited && self.shares.leaf(leaf).waiting == 0;
     }
 
     fn count_waiting(&mut self, id: ShapeId, tasks: i64) {
@@ -212,6 +254,9 @@ impl Scheduler {
         job.running = (i64::from(job.running) + tasks) as u32;
         let leaf = job.leaf;
         self.charge(now, leaf, task, tasks);
+        if tasks < 0 {
+            self.take_leave(now, leaf);
+        }
         match self.settings.shares.job_key {
             JobKey::Priority => {}
             JobKey::LeastRunning => self.order_anew(now, task.job()),
@@ -222,6 +267,13 @@ impl Scheduler {
         }
         if tasks < 0 && self.limited {
             self.release_limits(self.shares.leaf(leaf).queue, now);
+        }
+    }
+
+    /// Something of a leaf does not wait or run any more.
+    pub(super) fn take_leave(&mut self, now: Time, leaf: LeafId) {
+        if !self.shares.is_plain() {
+            self.shares.take_leave(now, leaf);
         }
     }
 
@@ -356,7 +408,13 @@ impl Scheduler {
         let group = groups::find(&self.jobs, entry.group).expect("the caller has seen the group");
         let role = &group.roles[usize::from(entry.role)];
         let cost = self.price(&role.spec.request).cost;
-        let order = order(&self.settings.shares, now, (job, group.raised()), entry, (role.expected, cost));
+        let order = order(
+            &self.settings.shares,
+            (now, self.ahead()),
+            (job, group.raised()),
+            entry,
+            (role.expected, cost),
+        );
         match group.phase() {
             Some(Phase::Running) => {
                 // What the step itself costs must not put the dearer one last: among equals GPUs go first.

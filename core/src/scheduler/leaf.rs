@@ -102,6 +102,14 @@ impl Leaf {
         assert!(self.open.remove(&(order, shape)), "an open shape is listed");
     }
 
+    /// The shape whose head comes first, whether there is room for it or not.
+    pub(super) fn first(&self) -> Option<ShapeId> {
+        let indexed =
+            self.index.min_index().and_then(|slot| Some((self.index.key(slot)?, self.slots[slot]?)));
+        let scoped = self.scoped.values().filter_map(|waiting| waiting.first().copied());
+        indexed.into_iter().chain(scoped).chain(self.first_open()).min().map(|(_, shape)| shape)
+    }
+
     /// The open shape whose head comes first.
     pub(super) fn first_open(&self) -> Option<(Order, ShapeId)> {
         self.open.first().copied()

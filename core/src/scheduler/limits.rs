@@ -199,13 +199,7 @@ impl Scheduler {
             Some(percent) if percent > 0 => total * u128::from(percent) / 100,
             _ => total,
         };
-        let queues = self.shares.queues.iter().enumerate();
-        let active = queues.filter(|(index, queue)| {
-            usize::from(queue.class) == class
-                && (queue.account.tasks > 0 || self.shares.queue_waits(*index as u32))
-        });
-        let weights = active.map(|(_, queue)| weight_of(queue, settings).millionths()).sum();
-        (u64::try_from(pot).unwrap_or(u64::MAX), weights)
+        (u64::try_from(pot).unwrap_or(u64::MAX), self.shares.busy_weights(class))
     }
 
     /// A shape ran into a limit: it stands aside until that may be released.

@@ -53,6 +53,7 @@ mod live;
 mod matching;
 mod memories;
 mod near;
+mod newcomers;
 mod node_news;
 mod nodes;
 mod obstacles;

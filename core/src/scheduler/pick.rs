@@ -5,7 +5,6 @@
 //! has nothing to be served is out for the rest of the turn: what others are given only takes room away.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -15,7 +14,7 @@ use crate::shares::ratio::Weight;
 use crate::time::{Span, Time};
 
 use super::Scheduler;
-use super::account::{Account, Price};
+use super::account::{Account, Price, QUANTUM};
 use super::keys::{Key, Scales, Wish};
 use super::leaf::LeafId;
 use super::near::{Candidate, Filing};
@@ -58,6 +57,11 @@ impl Pick {
     /// The head of a shape, wherever there is room for it.
     pub(super) fn of(leaf: LeafId, order: Order, shape: ShapeId) -> Pick {
         Pick { leaf, offer: Offer::Open(shape), most: 1, order }
+    }
+
+    /// The older, the smaller.
+    pub(super) fn age(&self) -> (u64, Order) {
+        (self.order.arrival, self.order)
     }
 }
 
@@ -143,23 +147,21 @@ impl Scheduler {
         }
         // What is above the minima of elastic groups comes after everything else.
         let levels = self.settings.shares.levels() * if self.shares.any_surplus() { 2 } else { 1 };
-        (0..levels).find_map(|level| match self.settings.shares.share_key {
-            ShareKey::Entitlement => self.pick_entitled(level, round),
-            _ => self.pick_class(level, round, |_| true),
+        (0..levels).find_map(|level| {
+            let pick = match self.settings.shares.share_key {
+                ShareKey::Entitlement => self.pick_entitled(level, round),
+                _ => self.pick_class(level, round),
+            };
+            pick.or_else(|| self.pick_last(level, round))
         })
     }
 
     /// The class whose turn it is by the key of classes, and what is served of it.
-    fn pick_class(
-        &mut self,
-        level: usize,
-        round: &mut Round,
-        admits: impl Fn(usize) -> bool,
-    ) -> Option<Pick> {
+    fn pick_class(&mut self, level: usize, round: &mut Round) -> Option<Pick> {
         let key_kind = self.settings.shares.share_key;
         let mut best: Option<(Key, Pick)> = None;
         for class in 0..self.shares.classes.len() {
-            if self.shares.waiting(level, class).active.is_empty() || !admits(class) {
+            if self.shares.waiting(level, class).active.is_empty() || self.shares.is_last(class) {
                 continue;
             }
             let Some(pick) = self.pick_queue(level, class, round) else { continue };
@@ -176,8 +178,7 @@ impl Scheduler {
         best.map(|(_, pick)| Pick { most: 1, ..pick })
     }
 
-    /// By entitlement and loan: whoever has a grant, in the order of the classes; nobody's workers go to
-    /// the classes of 0%, the oldest job first.
+    /// By entitlement and loan: whoever has a grant.
     fn pick_entitled(&mut self, level: usize, round: &mut Round) -> Option<Pick> {
         while let Some((class, grant)) = self.granted(level) {
             let Some(pick) = self.pick_queue(level, class, round) else {
@@ -188,25 +189,18 @@ impl Scheduler {
             let affordable = grant.div_ceil(self.units_of(pick.offer.shape(), price).max(1));
             return Some(Pick { most: pick.most.min(affordable.min(u64::from(u32::MAX)) as u32), ..pick });
         }
-        let settings = Arc::clone(&self.settings);
-        let classes = settings.shares.classes.as_ref();
-        let is_last =
-            |class: usize| classes.is_some_and(|classes| classes.percents.classes()[class].percent == 0);
-        self.pick_oldest(level, round, is_last)
+        None
     }
 
-    /// Among several classes the one whose first job came first.
-    fn pick_oldest(
-        &mut self,
-        level: usize,
-        round: &mut Round,
-        admits: impl Fn(usize) -> bool,
-    ) -> Option<Pick> {
+    /// What nobody above 0% can use goes to the classes of 0%, the oldest job first.
+    fn pick_last(&mut self, level: usize, round: &mut Round) -> Option<Pick> {
         let mut best: Option<Pick> = None;
-        for class in (0..self.shares.classes.len()).filter(|class| admits(*class)) {
+        for class in 0..self.shares.classes.len() {
+            if !self.shares.is_last(class) {
+                continue;
+            }
             let Some(pick) = self.pick_queue(level, class, round) else { continue };
-            let arrival = |pick: &Pick| (pick.order.arrival, pick.order);
-            if best.as_ref().is_none_or(|best| arrival(&pick) < arrival(best)) {
+            if best.as_ref().is_none_or(|best| pick.age() < best.age()) {
                 best = Some(pick);
             }
         }
@@ -292,9 +286,14 @@ impl Scheduler {
         let request = self.shapes.get(shape).total_request();
         let wish = Wish { order, cost: self.price_of(shape).cost, request: &request };
         let capacity = |kind| self.nodes.capacity(kind);
-        let ahead = Span(self.mean_run.0.saturating_mul(RUNS_AHEAD));
-        let scales = Scales { now, ahead, settings: &self.settings.shares, capacity: &capacity };
+        let (ahead, settings) = (self.ahead(), &self.settings.shares);
+        let scales = Scales { now, ahead, settings, capacity: &capacity };
         scales.key(kind, account, weight, wish)
+    }
+
+    /// How far run time looks ahead.
+    pub(super) fn ahead(&self) -> Span {
+        Span(self.mean_run.max(QUANTUM).0.saturating_mul(RUNS_AHEAD))
     }
 
     /// What the head of a shape counts for: one task, or a whole atomic group.

@@ -122,16 +122,12 @@ impl Scheduler {
             let class = purse.next(&classes.percents, waits);
             return match class {
                 Some(class) => left.into_iter().find(|at| lines[*at].class == class),
-                // Nobody above 0% has anything left: the oldest goes first.
-                None => left.into_iter().min_by_key(|at| {
-                    let (order, _) = lines[*at].head();
-                    (order.arrival, order)
-                }),
+                None => oldest(lines, &left),
             };
         }
         let kind = self.settings.shares.share_key;
         let mut best: Option<(Key, usize)> = None;
-        for at in left {
+        for at in left.iter().copied().filter(|at| !self.shares.is_last(lines[*at].class)) {
             let (class, head) = (lines[at].class, lines[at].head());
             let weight = class_weight(class, &self.settings.shares).unwrap_or(Weight::ONE);
             let key = self.key_by(kind, &accounts[class], weight, head, self.now);
@@ -139,7 +135,7 @@ impl Scheduler {
                 best = Some((key, at));
             }
         }
-        best.map(|(_, at)| at)
+        best.map(|(_, at)| at).or_else(|| oldest(lines, &left))
     }
 
     /// Takes the next entry of a class and charges its shares.
@@ -174,6 +170,15 @@ impl Scheduler {
         let loads = (0..count).map(load).collect();
         Some(Purse { left: Allowance::new(count), loads, idle: self.idle_units(), total: self.total_units() })
     }
+}
+
+/// Nobody above 0% has anything left: the oldest goes first.
+fn oldest(lines: &[ClassLine], left: &[usize]) -> Option<usize> {
+    let age = |at: &usize| {
+        let (order, _) = lines[*at].head();
+        (order.arrival, order)
+    };
+    left.iter().copied().min_by_key(age)
 }
 
 impl ClassLine {

@@ -106,6 +106,7 @@ impl Scheduler {
         self.shares.welcome(now, to);
         for (task, slot) in live {
             self.charge(now, from, task, -1);
+            self.take_leave(now, from);
             self.charge(now, to, task, 1);
             if self.limits.has_drawn(slot) {
                 let cost = self.price(self.request_of(task)).cost;
@@ -119,8 +120,9 @@ impl Scheduler {
     /// are served there.
     fn move_clock(&mut self, now: Time, id: JobId, elsewhere: bool) {
         let job = self.jobs.get(id.0).expect("the caller has seen the job");
-        let (leaf, weight) = (job.leaf, self.band_weight(job.band()));
-        let newcomer = elsewhere.then(|| self.new_clock(now, leaf, job.band()));
+        let (leaf, band) = (job.leaf, job.band().to_owned());
+        let weight = self.band_weight(&band);
+        let newcomer = elsewhere.then(|| self.new_clock(now, leaf, &band));
         let job = self.jobs.get_mut(id.0).expect("just seen");
         let Some(clock) = &mut job.clock else { return };
         match newcomer {

@@ -11,7 +11,7 @@ use crate::share_report::{ShareLoad, ShareName, ShareNews};
 
 use super::Scheduler;
 use super::account::Account;
-use super::shares::{Shares, units, weight_of};
+use super::shares::{Shares, Waiting, units, weight_of};
 
 /// What the host was told of the shares.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -63,20 +63,26 @@ impl Scheduler {
 
     fn news_of(&self, classes: BTreeSet<usize>, queues: Vec<u32>) -> ShareNews {
         let settings = &self.settings.shares;
-        let held = |account: &Account| {
-            let capacity = |kind| self.nodes.capacity(kind);
-            units(settings.unit, account.slots, account.cost, &account.usage, capacity)
+        let capacity = |kind| self.nodes.capacity(kind);
+        let held =
+            |account: &Account| units(settings.unit, account.slots, account.cost, &account.usage, capacity);
+        let demand = |account: &Account, waiting: &Waiting| {
+            let mut amounts = account.usage.clone();
+            amounts.join(&waiting.amounts);
+            let (slots, cost) = (account.slots + waiting.slots, account.cost + waiting.cost);
+            units(settings.unit, slots, cost, &amounts, capacity)
         };
         let class_name = |class: usize| Arc::clone(&self.shares.class_names[class]);
         let of_class = |class: usize| {
-            let account = &self.shares.classes[class];
+            let (account, wants) = (&self.shares.classes[class], self.shares.class_wants(class));
             let percents = settings.classes.as_ref().map(|classes| &classes.percents);
             ShareLoad {
                 name: ShareName { class: class_name(class), queue: None },
                 weight: percents.map_or(100, |percents| percents.classes()[class].percent),
                 held: held(account),
+                demand: demand(account, &wants),
                 running: account.tasks,
-                waiting: self.shares.class_tasks(class),
+                waiting: wants.tasks,
             }
         };
         let of_queue = |index: u32| {
@@ -86,11 +92,12 @@ impl Scheduler {
                 name: ShareName { class: class_name(usize::from(queue.class)), queue: Some(name) },
                 weight: weight_of(queue, settings).millionths(),
                 held: held(&queue.account),
+                demand: demand(&queue.account, &queue.waiting),
                 running: queue.account.tasks,
-                waiting: self.shares.queue_tasks(index),
+                waiting: queue.waiting.tasks,
             }
         };
         let loads = classes.into_iter().map(of_class).chain(queues.into_iter().map(of_queue)).collect();
-        ShareNews { anew: false, total: self.total_units(), loads }
+        ShareNews { anew: false, unit: settings.unit, total: self.total_units(), loads }
     }
 }

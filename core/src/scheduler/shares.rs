@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::resources::{KindId, Resources};
-use crate::settings::{Settings, ShareSettings, ShareUnit};
+use crate::settings::{DOMINANT_PARTS, Settings, ShareSettings, ShareUnit};
 use crate::shares::ratio::Weight;
 use crate::shares::requestors::RequestorMemo;
 use crate::shares::run_time::Floor;
@@ -17,15 +17,19 @@ use crate::time::Time;
 
 use super::account::{Account, Change, Price, RunClock};
 use super::leaf::LeafId;
+use super::newcomers::Busy;
 use super::sums::Sums;
 
 /// A queue of a class; jobs without a queue are in the nameless one of their class.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct QueueShare {
     pub(super) class: u16,
     /// Its place in the settings.
     pub(super) queue: Option<u32>,
     pub(super) account: Account,
+    /// What waits in it, at any level.
+    #[serde(skip)]
+    pub(super) waiting: Waiting,
     /// Something about it has changed in this turn.
     #[serde(skip)]
     changed: bool,
@@ -52,15 +56,44 @@ pub(super) struct LeafShare {
 pub(super) struct ClassWaiting {
     /// Leaves in which something waits.
     pub(super) active: BTreeSet<LeafId>,
-    tasks: u64,
+    pub(super) wants: Waiting,
+}
+
+/// So much waits somewhere.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Waiting {
+    pub(super) tasks: u64,
     pub(super) slots: u64,
     pub(super) cost: u128,
     pub(super) amounts: Sums,
 }
 
+impl Waiting {
+    /// So many heads of this request wait more (or, below zero, less), which are so many tasks.
+    fn add(&mut self, request: &Resources, price: Price, (heads, tasks): (i64, i64)) {
+        let (slots, cost) =
+            (price.slots * heads.unsigned_abs(), price.cost * u128::from(heads.unsigned_abs()));
+        match heads >= 0 {
+            true => (self.slots, self.cost) = (self.slots + slots, self.cost + cost),
+            false => (self.slots, self.cost) = (self.slots - slots, self.cost - cost),
+        }
+        self.amounts.add(request, heads);
+        self.tasks = self.tasks.checked_add_signed(tasks).expect("what is taken off was counted");
+    }
+
+    fn join(&mut self, other: &Waiting) {
+        (self.tasks, self.slots, self.cost) =
+            (self.tasks + other.tasks, self.slots + other.slots, self.cost + other.cost);
+        self.amounts.join(&other.amounts);
+    }
+}
+
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Shares {
     pub(super) classes: Vec<Account>,
+    /// By run time, where a class begins that had and wanted nothing, and by class where its queues do.
+    pub(super) class_floor: Floor,
+    pub(super) queue_floors: Vec<Floor>,
     pub(super) queues: Vec<QueueShare>,
     pub(super) leaves: Vec<LeafShare>,
     #[serde(skip)]
@@ -70,6 +103,12 @@ pub(super) struct Shares {
     /// By level and class.
     #[serde(skip)]
     waiting: Vec<Vec<ClassWaiting>>,
+    /// By class.
+    #[serde(skip)]
+    pub(super) busy: Vec<Busy>,
+    /// By class: those of 0% come after all others, whatever the key.
+    #[serde(skip)]
+    pub(super) last: Vec<bool>,
     #[serde(skip)]
     memo: RequestorMemo,
     #[serde(skip)]
@@ -94,7 +133,8 @@ impl Shares {
             let weight = class_weight(class, settings).unwrap_or(Weight::ONE);
             Account { clock: RunClock::new(weight), ..Account::default() }
         };
-        let mut shares = Shares { classes: (0..classes).map(account).collect(), plain, ..Shares::default() };
+        let (queue_floors, classes) = (vec![Floor::default(); classes], (0..classes).map(account).collect());
+        let mut shares = Shares { classes, queue_floors, plain, ..Shares::default() };
         shares.rebuild(settings);
         shares
     }
@@ -114,6 +154,8 @@ impl Shares {
                 class.active.insert(LeafId(index as u32));
             }
         }
+        self.queues.iter_mut().for_each(|queue| queue.waiting = Waiting::default());
+        self.weigh(settings);
         self.memo = RequestorMemo::default();
         self.class_names = match &settings.classes {
             Some(classes) => {
@@ -195,7 +237,7 @@ impl Shares {
         let share = *self.queue_of.entry((class, queue)).or_insert_with(|| {
             let weight = queue.map_or(Weight::ONE, |queue| settings.queues[queue as usize].weight);
             let account = Account { clock: RunClock::new(weight), ..Account::default() };
-            self.queues.push(QueueShare { class, queue, account, changed: false });
+            self.queues.push(QueueShare { class, queue, account, ..QueueShare::default() });
             self.queues.len() as u32 - 1
         });
         self.leaf_at(level, class, share)
@@ -264,38 +306,11 @@ impl Shares {
             (true, false) => drop(class.active.remove(&id)),
             _ => {}
         }
-        let (slots, cost) =
-            (price.slots * heads.unsigned_abs(), price.cost * u128::from(heads.unsigned_abs()));
-        match heads >= 0 {
-            true => (class.slots, class.cost) = (class.slots + slots, class.cost + cost),
-            false => (class.slots, class.cost) = (class.slots - slots, class.cost - cost),
-        }
-        class.amounts.add(request, heads);
-        class.tasks = class.tasks.checked_add_signed(tasks).expect("what is taken off was counted");
+        class.wants.add(request, price, (heads, tasks));
         let queue = leaf.queue;
+        self.queues[queue as usize].waiting.add(request, price, (heads, tasks));
+        self.note_busy(queue);
         self.note_change(queue);
-    }
-
-    /// Work comes to a leaf. A share that had none has no claim on the time in which it wanted nothing.
-    pub(super) fn welcome(&mut self, now: Time, id: LeafId) {
-        let LeafShare { class, queue, waiting, .. } = *self.leaf(id);
-        let account = &self.queues[queue as usize].account;
-        if waiting > 0 || account.tasks > 0 {
-            return;
-        }
-        let others = self.queues.iter().enumerate().filter(|(index, other)| {
-            other.class == class && (other.account.tasks > 0 || self.queue_waits(*index as u32))
-        });
-        let floor = others.map(|(_, other)| other.account.clock.value(now, other.account.cost)).min();
-        let floor = floor.unwrap_or_default();
-        self.queues[queue as usize].account.clock.place(now, floor);
-        let is_idle = |class: usize| self.classes[class].tasks == 0 && !self.class_waits(class);
-        if !is_idle(usize::from(class)) {
-            return;
-        }
-        let others = (0..self.classes.len()).filter(|other| !is_idle(*other));
-        let floor = others.map(|other| self.classes[other].clock.value(now, self.classes[other].cost)).min();
-        self.classes[usize::from(class)].clock.place(now, floor.unwrap_or_default());
     }
 
     /// So many tasks of a leaf start (or, below zero, end).
@@ -314,6 +329,7 @@ impl Shares {
         let half_time = settings.shares.half_time;
         self.classes[usize::from(class)].change(change, half_time);
         self.queues[queue as usize].account.change(change, half_time);
+        self.note_busy(queue);
         self.note_change(queue);
     }
 
@@ -326,6 +342,7 @@ impl Shares {
     pub(super) fn restore_accounts(&mut self, (classes, queues): (Vec<Account>, Vec<Account>)) {
         self.classes = classes;
         self.queues.iter_mut().zip(queues).for_each(|(queue, account)| queue.account = account);
+        self.busy = self.all_busy();
     }
 
     /// A queue over all classes in which it has a share.
@@ -343,22 +360,11 @@ impl Shares {
         self.waiting.iter().any(|level| !level[class].active.is_empty())
     }
 
-    /// Tasks that wait in a class, and in a queue share, at any level.
-    pub(super) fn class_tasks(&self, class: usize) -> u64 {
-        self.waiting.iter().map(|level| level[class].tasks).sum()
-    }
-
-    pub(super) fn queue_tasks(&self, queue: u32) -> u64 {
-        let levels = 0..self.waiting.len() as u16;
-        let leaves = levels.filter_map(|level| self.leaf_of.get(&(level, queue)));
-        leaves.map(|leaf| self.leaf(*leaf).waiting).sum()
-    }
-
-    /// Whether anything waits in a queue share, at any level.
-    pub(super) fn queue_waits(&self, queue: u32) -> bool {
-        let levels = 0..self.waiting.len() as u16;
-        let leaves = levels.filter_map(|level| self.leaf_of.get(&(level, queue)));
-        leaves.into_iter().any(|leaf| self.leaf(*leaf).waiting > 0)
+    /// What waits in a class, at any level.
+    pub(super) fn class_wants(&self, class: usize) -> Waiting {
+        let mut wants = Waiting::default();
+        self.waiting.iter().for_each(|level| wants.join(&level[class].wants));
+        wants
     }
 }
 
@@ -390,7 +396,7 @@ pub(super) fn units(
 }
 
 /// A whole, in the parts that [`dominant_parts`] counts.
-pub(super) const WHOLE: u64 = 1_000_000_000;
+pub(super) const WHOLE: u64 = DOMINANT_PARTS;
 
 /// The largest part of any kind that these amounts are of all there is, in parts of [`WHOLE`]. Of what
 /// there is nothing, nothing is a part.

@@ -4,9 +4,10 @@
 //! cause gives each lane a value. The order is:
 //!
 //! 1. members of elastic groups above their minimum, before everybody else;
-//! 2. borrowed work, that is of shares above what is theirs; by how much, where the cause is about shares;
-//! 3. lower bands before higher ones;
-//! 4. the newest start first.
+//! 2. work of classes of 0 percent, which has only what nobody else could use;
+//! 3. borrowed work, that is of shares above what is theirs; by how much, where the cause is about shares;
+//! 4. lower bands before higher ones;
+//! 5. the newest start first.
 //!
 //! An atomic group goes whole. When a node loses capacity its tasks go in the same order.
 
@@ -57,6 +58,8 @@ pub(super) struct LaneValue {
     /// What the account holds, and what of that is its own: beyond that it has borrowed.
     pub(super) held: i128,
     pub(super) own: i128,
+    /// Of a class of 0 percent.
+    pub(super) is_last: bool,
     /// Whoever holds most goes first, and nothing is taken from those who have not borrowed.
     pub(super) by_share: bool,
     pub(super) level: u16,
@@ -76,7 +79,7 @@ pub(super) struct Walk<'a> {
 }
 
 /// The larger, the sooner.
-type Place = (Reverse<Tier>, bool, i128, u16, Time, LeafId);
+type Place = (Reverse<Tier>, bool, bool, i128, u16, Time, LeafId);
 
 impl<'a> Walk<'a> {
     pub(super) fn new(candidates: &'a Candidates, lanes: Vec<(Lane, LaneValue)>) -> Walk<'a> {
@@ -97,7 +100,8 @@ impl<'a> Walk<'a> {
             }
             let Some(since) = slots.get(self.at[index]).and_then(|slot| started(*slot)) else { continue };
             let held = if value.by_share { value.held } else { 0 };
-            let place = (Reverse(*tier), value.has_borrowed(), held, value.level, since, *leaf);
+            let place =
+                (Reverse(*tier), value.is_last, value.has_borrowed(), held, value.level, since, *leaf);
             if best.as_ref().is_none_or(|(first, _)| place > *first) {
                 best = Some((place, index));
             }

@@ -28,6 +28,16 @@ impl Scheduler {
             let weight = weight_of(queue, settings);
             queue.account.remember(now, before, weight);
         }
+        let were_last: Vec<usize> =
+            (0..self.shares.classes.len()).filter(|class| self.shares.is_last(*class)).collect();
+        let floor = self.shares.class_floor(now);
+        self.shares.weigh(settings);
+        for class in were_last {
+            // What it had while it got only what was left says nothing.
+            if !self.shares.is_last(class) {
+                self.shares.classes[class].clock.place(now, floor);
+            }
+        }
         self.limit_anew(now);
     }
 }
@@ -74,6 +84,7 @@ impl Shares {
         for queue in 0..self.queues.len() as u32 {
             same.extend(queues.get(&self.name_of(queue)).map(|before| (*before, queue)));
         }
+        self.inherit_floors(other);
         let ancestor: BTreeMap<u32, u32> = same.iter().map(|(before, queue)| (*queue, *before)).collect();
         let own = self.queues.iter_mut().enumerate();
         let found = own.map(|(index, queue)| {

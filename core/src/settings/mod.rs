@@ -30,8 +30,8 @@ pub use raw_sections::{RawDeadlines, RawLimits, RawRetention};
 pub use raw_shares::{RawClass, RawQueue, RawRate, RawRates, RawShares};
 pub use rebalance::{RawRebalance, RebalanceSettings};
 pub use shares::{
-    BAND_DEFAULT, Band, COST_SCALE, Ceiling, ClassSettings, JobKey, QueueSettings, Rates, ShareKey,
-    ShareSettings, ShareUnit,
+    BAND_DEFAULT, Band, COST_SCALE, Ceiling, ClassSettings, DOMINANT_PARTS, JobKey, QueueSettings, Rates,
+    ShareKey, ShareSettings, ShareUnit,
 };
 
 /// Everything the machines need to know about policy and bounds. Built through

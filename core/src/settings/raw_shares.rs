@@ -338,7 +338,9 @@ impl RawShares {
                 .map(|all| class_name(all, all.default.at())),
             classes: Some(classes.into_iter().flatten().collect()),
             queues: Some(queues.collect()),
-            share_key: Some(settings.share_key),
+            // Without classes there is nothing to compare; classes that come later bring their own key.
+            share_key: Some(settings.share_key)
+                .filter(|key| settings.classes.is_some() || *key != ShareKey::Fifo),
             queue_key: Some(settings.queue_key),
             job_key: Some(settings.job_key),
             share_unit: Some(settings.unit),

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::document::reader_tests::any_value;
 use crate::document::{Fault, Value};
+use crate::settings::{RawClass, ShareKey};
 
 fn document(text: &str) -> Value {
     serde_json::from_str(text).expect("well-formed")
@@ -98,13 +99,32 @@ fn values_set_by_programs_are_checked_too() {
 }
 
 #[test]
+fn classes_that_come_at_runtime_are_entitled_to_their_percents() {
+    let class = |name: &str, percent| RawClass { name: name.to_owned(), percent, ..RawClass::default() };
+    let settings = Settings::default();
+    let with_classes = settings.edited(|raw| {
+        raw.shares.classes = Some(vec![class("a", 3), class("b", 1)]);
+        Ok(())
+    });
+    let with_classes = with_classes.expect("good settings");
+    assert_eq!(with_classes.shares.share_key, ShareKey::Entitlement);
+    let by_flow = with_classes.edited(|raw| {
+        raw.shares.share_key = Some(ShareKey::Flow);
+        Ok(())
+    });
+    let again = by_flow.expect("good settings").edited(|_| Ok(())).expect("good settings");
+    assert_eq!(again.shares.share_key, ShareKey::Flow);
+}
+
+#[test]
 fn every_setting_is_described() {
     let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(RawSettings::from(&Settings::default()))
     else {
         panic!("settings are a table")
     };
     // What has no value unless it is given.
-    let given = ["default_class", "non_preemptible_factor", "excess_budget", "protected_fraction"];
+    let given =
+        ["default_class", "share_key", "non_preemptible_factor", "excess_budget", "protected_fraction"];
     let mut names: BTreeSet<String> = given.map(str::to_owned).into();
     let sections = ["limits", "retention", "deadlines", "faulty", "monitor", "rebalance"];
     for (name, value) in fields {

@@ -116,6 +116,34 @@ pub enum ShareUnit {
     Dominant,
 }
 
+/// In parts of a whole: what [`ShareUnit::Dominant`] counts in.
+pub const DOMINANT_PARTS: u64 = 1_000_000_000;
+
+impl ShareUnit {
+    /// An amount as people count it: slots, what it costs, or the part of all there is.
+    pub fn whole(self, amount: u64) -> f64 {
+        let parts = match self {
+            ShareUnit::Slot => 1,
+            ShareUnit::Weighted => COST_SCALE,
+            ShareUnit::Dominant => DOMINANT_PARTS,
+        };
+        amount as f64 / parts as f64
+    }
+
+    /// The same in words, to the third digit behind the point, or the first one of percents.
+    pub fn describe(self, amount: u64) -> String {
+        let trimmed = |text: String| match text.contains('.') {
+            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            false => text,
+        };
+        match self {
+            ShareUnit::Slot => amount.to_string(),
+            ShareUnit::Weighted => trimmed(format!("{:.3}", self.whole(amount))),
+            ShareUnit::Dominant => trimmed(format!("{:.1}", 100.0 * self.whole(amount))) + "%",
+        }
+    }
+}
+
 /// A level of priority.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Band {
@@ -205,6 +233,25 @@ impl ShareSettings {
         match band.filter(|band| self.bands[*band].strict) {
             Some(band) => self.bands[..band].iter().filter(|band| strict(band)).count(),
             None => self.levels() - 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_told_as_people_count_them() {
+        for (unit, amount, expected) in [
+            (ShareUnit::Slot, 100, "100"),
+            (ShareUnit::Weighted, 12_000_000, "12"),
+            (ShareUnit::Weighted, 12_500_400, "12.5"),
+            (ShareUnit::Weighted, 0, "0"),
+            (ShareUnit::Dominant, 1_000_000_000, "100%"),
+            (ShareUnit::Dominant, 333_333_333, "33.3%"),
+        ] {
+            assert_eq!(unit.describe(amount), expected);
         }
     }
 }

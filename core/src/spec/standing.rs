@@ -24,7 +24,8 @@ pub struct Standing {
     pub lifetime: Option<Span>,
     /// It is never stopped for somebody else's sake, whoever that is.
     pub firm: bool,
-    /// When it should be finished: inside a band and priority the earliest goes first.
+    /// When it should be finished: inside a band and priority the earliest goes first. Where bands share by
+    /// weight it says nothing.
     pub finish_by: Option<Time>,
 }
 
