@@ -15,11 +15,17 @@ use crate::time::{Span, Time};
 use super::claimants::Claimant;
 use super::claims::{Claim, Held};
 use super::live::LiveView;
+use super::nodes::NodeEntry;
 use super::packing::Room;
+use super::shapes::ShapeKey;
 use super::{Scheduler, groups};
 
-/// So many nodes are looked at; of a larger cluster another part each time.
-const NODES_MAX: usize = 2_048;
+/// So many nodes that would do are looked at for a single task; of a larger cluster another part each time.
+const NODES_FOR_ONE: usize = 256;
+
+/// So many are looked at for each role of a group that starts as a whole, or so many times its tasks.
+const NODES_FOR_GROUP: usize = 2_048;
+const NODES_PER_TASK: usize = 8;
 
 /// When an attempt is expected to end, and whether that is more than a guess.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -47,22 +53,36 @@ impl Scheduler {
     }
 
     /// The attempts on nodes that would do for the claimant, in the order in which they are expected to end.
-    fn ends_for(&self, claimant: &Claimant, now: Time, start: usize) -> Vec<(End, Attempt)> {
-        let shape = self.shapes.get(claimant.shape);
-        let does = |spec: &Arc<ShapeSpec>, node: NodeId| {
-            let entry = self.nodes.get(node).expect("just seen");
+    fn ends_for(&self, claimant: &Claimant, now: Time) -> Vec<(End, Attempt)> {
+        let key = &self.shapes.get(claimant.shape).key;
+        let most = match key {
+            ShapeKey::Task(_) => NODES_FOR_ONE,
+            ShapeKey::Gang(roles, _) => {
+                let tasks: u64 = roles.iter().map(|(_, count)| u64::from(*count)).sum();
+                NODES_FOR_GROUP.max(NODES_PER_TASK * tasks as usize)
+            }
+        };
+        let does = |spec: &Arc<ShapeSpec>, entry: &NodeEntry| {
             !entry.keeps_out(spec)
                 && spec.request.fits_in(&entry.view.offered())
                 && spec.rules.allow(&entry.view.facts)
                 && !self.claims.barred.contains(entry.view.facts.pool.as_str())
         };
-        let (before, after): (Vec<NodeId>, Vec<NodeId>) =
-            self.nodes.iter().map(|(id, _)| id).partition(|id| id.index() < start);
-        let nodes = after.into_iter().chain(before);
-        let nodes = nodes.filter(|node| shape.key.specs().any(|spec| does(spec, *node))).take(NODES_MAX);
+        let mut wanted: Vec<(&Arc<ShapeSpec>, usize)> = key.specs().map(|spec| (spec, most)).collect();
         let mut ends = Vec::new();
-        for node in nodes {
-            let entry = self.nodes.get(node).expect("just seen");
+        for (_, entry) in self.nodes.iter_from(self.claims.chosen as usize * most) {
+            if wanted.is_empty() {
+                break;
+            }
+            let mut will_do = false;
+            for (_, left) in wanted.iter_mut().filter(|(spec, _)| does(spec, entry)) {
+                *left -= 1;
+                will_do = true;
+            }
+            if !will_do {
+                continue;
+            }
+            wanted.retain(|(_, left)| *left > 0);
             let live = self.live.on_node(entry.attempts);
             ends.extend(
                 live.filter(|live| !self.earmarks.waits_for(live.attempt.slot))
@@ -75,12 +95,8 @@ impl Scheduler {
 
     /// The claim that this one would make, if it can be met at all.
     pub(super) fn choose_nodes(&mut self, claimant: &Claimant, now: Time) -> Option<Claim> {
-        let nodes = self.nodes.iter().count().max(1);
-        let start = match nodes <= NODES_MAX {
-            true => 0,
-            false => (self.claims.made as usize * NODES_MAX) % nodes,
-        };
-        let ends = self.ends_for(claimant, now, start);
+        let ends = self.ends_for(claimant, now);
+        self.claims.chosen += 1;
         let lifted = self.withheld_for(claimant.shape);
         self.nodes.lift(&lifted, true);
         let places = self.earliest_places(claimant, &ends);

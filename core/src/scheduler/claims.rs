@@ -103,8 +103,8 @@ pub(super) struct Claims {
     retry: bool,
     /// Those who may use what is claimed meanwhile are to be looked at.
     pub(super) offers: bool,
-    /// Counts claims, so that large clusters are looked at part by part.
-    pub(super) made: u64,
+    /// How often nodes were chosen, so that large clusters are looked at part by part.
+    pub(super) chosen: u64,
     /// What JobState was told.
     told: BTreeMap<GroupId, Arc<str>>,
     /// For as long as nodes are chosen, pools that are not to be used.
@@ -309,7 +309,6 @@ impl Scheduler {
     pub(super) fn enter_claim(&mut self, claim: Claim) {
         let group = claim.entry.group;
         self.claims.entries.push(claim);
-        self.claims.made += 1;
         self.hold_claim(self.claims.entries.len() - 1);
         let view = self.view_of(self.claims.entries.last().expect("just entered"));
         let claim = Some(Box::new(view));

@@ -164,6 +164,14 @@ impl Nodes {
         entries.filter_map(|(index, entry)| entry.as_ref().map(|entry| (NodeId(index as u32), entry)))
     }
 
+    /// The same, beginning anywhere: behind the last comes the first.
+    pub(super) fn iter_from(&self, start: usize) -> impl Iterator<Item = (NodeId, &NodeEntry)> {
+        let (before, after) = self.entries.split_at(start % self.entries.len().max(1));
+        let ids = (before.len()..self.entries.len()).chain(0..before.len());
+        let entries = ids.zip(after.iter().chain(before));
+        entries.filter_map(|(index, entry)| entry.as_ref().map(|entry| (NodeId(index as u32), entry)))
+    }
+
     /// Takes in what ClusterState says of a node; what is charged to it stays charged.
     pub(super) fn update(&mut self, id: NodeId, view: NodeView) {
         if self.entries.len() <= id.index() {
