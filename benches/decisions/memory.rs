@@ -72,8 +72,8 @@ impl World {
         World { machines, jobs: JobState::new(Arc::clone(settings)), runner, agents }
     }
 
-    fn submit(&mut self, job: JobSpec) -> Outbox {
-        let submit = JobMessage::Submit { ticket: Ticket(0), job: Arc::new(job), adopted: Vec::new() };
+    fn submit(&mut self, job: impl Into<Arc<JobSpec>>) -> Outbox {
+        let submit = JobMessage::Submit { ticket: Ticket(0), job: job.into(), adopted: Vec::new() };
         let mut out = Outbox::default();
         self.jobs.receive(Time::ZERO, vec![submit], &mut out);
         let mut decided = Outbox::default();
@@ -171,8 +171,12 @@ pub fn table(options: Options) -> Table {
     let running = world.weigh().minus(idle);
     table.row(running.row(format!("running task ({tasks} tasks)"), tasks, running.all(), "< 300"));
 
-    for (what, shapes) in [("one shape", 1), ("a shape each", WAITING_ROLES)] {
-        let waiting = waiting_roles(&settings, shapes);
+    for (what, shapes, shared) in [
+        ("jobs that share their specification", 1, true),
+        ("one shape", 1, false),
+        ("a shape each", WAITING_ROLES, false),
+    ] {
+        let waiting = waiting_roles(&settings, shapes, shared);
         let what = format!("waiting role of {TASKS_PER_WAITING_ROLE} tasks ({what})");
         table.row(waiting.row(what, WAITING_ROLES, waiting.all(), "< 1024"));
     }
@@ -195,12 +199,14 @@ fn waiting_tasks(settings: &Arc<Settings>, tasks: u32) -> (Weights, u32) {
 }
 
 /// Jobs of a role each that wait because there are no nodes.
-fn waiting_roles(settings: &Arc<Settings>, shapes: u32) -> Weights {
+fn waiting_roles(settings: &Arc<Settings>, shapes: u32, shared: bool) -> Weights {
     let empty = World::new(settings, 0).weigh();
     let mut world = World::new(settings, 0);
+    let common = Arc::new(JobSpec::bag("bag", TASKS_PER_WAITING_ROLE, Resources::of(CPU, 1_000)));
     for number in 0..WAITING_ROLES {
         let request = Resources::of(CPU, 1_000 + i64::from(number % shapes));
-        world.submit(JobSpec::bag("bag", TASKS_PER_WAITING_ROLE, request));
+        let own = || Arc::new(JobSpec::bag("bag", TASKS_PER_WAITING_ROLE, request));
+        world.submit(if shared { Arc::clone(&common) } else { own() });
     }
     assert_eq!(
         world.machines.scheduler.waiting_tasks(),
