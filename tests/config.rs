@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use plimsoll::core::sim::PRESETS;
 use plimsoll::core::spec::NodeChoice;
 use plimsoll::{Config, InputError};
 use proptest::prelude::*;
@@ -51,6 +52,17 @@ fn every_preset_says_how_nodes_are_chosen() {
 fn the_default_preset_is_what_runs_without_configuration() {
     let preset = Config::preset("default").expect("it comes with Plimsoll");
     assert_eq!(preset.settings(), Config::default().settings());
+}
+
+/// Goal: the simulated worlds play the presets as people have them. The worlds read no files.
+#[test]
+fn the_presets_of_the_simulated_worlds_are_those_of_the_files() {
+    let of_worlds: Vec<_> = PRESETS.iter().map(|(name, preset)| ((*name).to_owned(), preset())).collect();
+    let of_files = Config::presets().map(|name| {
+        let config = Config::preset(name).expect("it comes with Plimsoll");
+        (name.to_owned(), config.raw().clone())
+    });
+    assert_eq!(of_worlds, of_files.collect::<Vec<_>>());
 }
 
 #[test]

@@ -10,10 +10,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::explanation::Explanation;
-use crate::id::{GroupId, NodeId};
+use crate::id::{GroupId, JobId, NodeId};
 use crate::messages::{JobMessage, NodeView, Outbox};
 use crate::mutation::{self, Mutation};
-use crate::spec::{Company, Condition, ShapeSpec, Start};
+use crate::spec::{Company, Condition, ShapeSpec, Standing, Start};
 
 use super::Scheduler;
 use super::gangs::role_order;
@@ -152,6 +152,12 @@ impl Scheduler {
         Some((roles, is_atomic))
     }
 
+    /// How a job stands as far as the Scheduler has heard.
+    pub fn standing_of(&self, job: JobId) -> Option<Standing> {
+        let standing = self.jobs.get(job.0)?.standing.as_deref();
+        Some(standing.map_or_else(Standing::default, |(_, standing)| standing.clone()))
+    }
+
     /// What the Scheduler knows of each node.
     pub fn node_views(&self) -> impl Iterator<Item = (NodeId, &NodeView)> {
         self.nodes.iter().map(|(id, node)| (id, &node.view))
@@ -168,7 +174,7 @@ impl Scheduler {
         for (job, view) in self.jobs.iter() {
             for (index, group) in view.groups.iter().enumerate() {
                 if group.as_ref().is_some_and(|group| group.fails_if_unable) {
-                    let id = GroupId::new(crate::id::JobId(job), index as u16);
+                    let id = GroupId::new(JobId(job), index as u16);
                     self.prospects.unproven.insert(id);
                 }
             }

@@ -49,8 +49,9 @@ impl Scheduler {
         let most = pass.helped + pass.promised.len() + 1;
         let is_own =
             |id: GroupId| self.settings.shares.ageing.is_none() || self.own_level(id.job()) == wish.level;
+        // Entries of jobs that are gone stay in the queue for a while.
         let waits =
-            |queued: Queued| is_own(queued.1.group) && shapes::waits(&self.jobs, wish.shape, atomic, queued);
+            |queued: Queued| shapes::waits(&self.jobs, wish.shape, atomic, queued) && is_own(queued.1.group);
         let entries = self.shapes.get(wish.shape).queue.first(most, waits);
         let still_waits = |entry: &Entry| {
             let group = groups::find(&self.jobs, entry.group).expect("a queued group is there");

@@ -14,6 +14,7 @@ use crate::spec::{Availability, Condition, NodePatch, NodeSpec, PoolState};
 
 use super::control::Control;
 use super::links::{Batch, Link, Party};
+use super::mixes::{self, Mixer};
 use super::standings;
 use super::world::World;
 use super::{doors, pools, units, workload};
@@ -87,6 +88,8 @@ fn whom_to_cancel(rng: &mut Rng, world: &World) -> JobId {
 #[derive(Debug)]
 pub(super) struct Troublemaker {
     pub(super) rng: Rng,
+    /// Where settings are presets and mixes of them.
+    mixer: Option<Mixer>,
     pub(super) jobs: u64,
     nodes: u64,
     tickets: u64,
@@ -97,8 +100,8 @@ pub(super) struct Troublemaker {
 const OLD_REPORTS_MAX: usize = 64;
 
 impl Troublemaker {
-    pub(super) fn new(rng: Rng) -> Troublemaker {
-        Troublemaker { rng, jobs: 0, nodes: 0, tickets: 0, settings: 0, old_reports: Vec::new() }
+    pub(super) fn new(rng: Rng, mixer: Option<Mixer>) -> Troublemaker {
+        Troublemaker { rng, mixer, jobs: 0, nodes: 0, tickets: 0, settings: 0, old_reports: Vec::new() }
     }
 
     pub(super) fn ticket(&mut self) -> Ticket {
@@ -108,7 +111,10 @@ impl Troublemaker {
 
     pub(super) fn apply(&mut self, fault: &Fault, world: &mut World) {
         match fault {
-            Fault::Submit => self.submit(world),
+            Fault::Submit => {
+                let jobs = self.mixer.as_mut().map_or(1, Mixer::crowd);
+                (0..jobs).for_each(|_| self.submit(world));
+            }
             Fault::AddNode => self.add_node(world),
             Fault::RemoveNode(node) => {
                 if let Some(name) = node_name(world, *node) {
@@ -143,7 +149,10 @@ impl Troublemaker {
                 world.tell(Party::Jobs, Batch::Jobs(vec![JobMessage::Abort { ticket, job, reason }]));
             }
             Fault::Reprioritise => {
-                let (jobs, change) = standings::change(&mut self.rng);
+                let (jobs, mut change) = standings::change(&mut self.rng);
+                if let Some(mixer) = &mut self.mixer {
+                    mixer.restand(world.scheduler.settings(), &mut change);
+                }
                 let reprioritise = JobMessage::Reprioritise { ticket: self.ticket(), jobs, change };
                 world.tell(Party::Jobs, Batch::Jobs(vec![reprioritise]));
             }
@@ -155,7 +164,10 @@ impl Troublemaker {
             Fault::ChangeSettings => {
                 self.settings += 1;
                 let settings = match self.rng.bool() {
-                    true => workload::settings(&mut self.rng, self.settings),
+                    true => {
+                        let drawn = workload::settings(&mut self.rng, self.settings);
+                        self.with_presets(drawn)
+                    }
                     // Everybody stays where he is.
                     false => {
                         let settings = world.scheduler.settings().clone();
@@ -168,10 +180,21 @@ impl Troublemaker {
         }
     }
 
+    /// Settings as they are drawn, or with the policy of presets where the world is one of these.
+    pub(super) fn with_presets(&mut self, drawn: Settings) -> Settings {
+        match &mut self.mixer {
+            Some(mixer) => mixer.settings(drawn),
+            None => drawn,
+        }
+    }
+
     pub(super) fn submit(&mut self, world: &mut World) {
         self.jobs += 1;
-        let job = Arc::new(workload::job(&mut self.rng, self.jobs));
-        let submit = JobMessage::Submit { ticket: self.ticket(), job, adopted: Vec::new() };
+        let mut job = workload::job(&mut self.rng, self.jobs);
+        if let Some(mixer) = &mut self.mixer {
+            mixer.settle(world.scheduler.settings(), &mut job);
+        }
+        let submit = JobMessage::Submit { ticket: self.ticket(), job: Arc::new(job), adopted: Vec::new() };
         world.tell(Party::Jobs, Batch::Jobs(vec![submit]));
     }
 
@@ -192,7 +215,11 @@ impl Troublemaker {
 
     fn new_node(&mut self) -> NodeSpec {
         self.nodes += 1;
-        workload::node(&mut self.rng, self.nodes)
+        let mut node = workload::node(&mut self.rng, self.nodes);
+        if let Some(mixer) = &mut self.mixer {
+            mixer.add_slots(&mut node.capacity);
+        }
+        node
     }
 
     fn add(&mut self, world: &mut World, node: NodeSpec) {
@@ -214,7 +241,10 @@ impl Troublemaker {
             5 => patch.path = workload::path(rng, &name),
             4 => patch.labels = Some(workload::labels(rng)),
             0 | 1 => {
-                let capacity = workload::capacity(rng);
+                let mut capacity = workload::capacity(rng);
+                if let Some(mixer) = &mut self.mixer {
+                    mixer.add_slots(&mut capacity);
+                }
                 patch.units = units::name(rng, &capacity);
                 patch.capacity = Some(capacity);
             }
@@ -274,6 +304,9 @@ impl Troublemaker {
             let mut capacity = crate::resources::Resources::of(workload::CPU, workload::CAPACITY_MAX);
             capacity.set(workload::MEMORY, workload::CAPACITY_MAX);
             capacity.set(workload::GPU, workload::GPUS_MAX);
+            if self.mixer.is_some() {
+                capacity.set(workload::SLOT, mixes::SLOTS_MAX);
+            }
             let mut patch = NodePatch {
                 capacity: Some(capacity),
                 reserved: Some(crate::resources::Resources::new()),

@@ -18,10 +18,12 @@ mod history;
 mod links;
 #[cfg(test)]
 mod mending;
+mod mixes;
 mod nearness;
 mod oracle;
 mod people;
 mod pools;
+mod presets;
 mod prospects;
 mod run;
 mod share_check;
@@ -40,5 +42,6 @@ mod world;
 
 pub use executor::{Behaviour, Course};
 pub use links::{Batch, Link, Party};
+pub use presets::PRESETS;
 pub use run::{Failure, FailureKind, RunReport, TraceLine, run, run_traced};
 pub use world::World;

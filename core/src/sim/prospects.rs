@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::id::{GroupId, NodeId};
 use crate::machine::{Broken, promise};
 use crate::messages::NodeView;
-use crate::spec::{Condition, GroupSpec};
+use crate::spec::{Condition, GroupSpec, JobSpec};
 
 use super::doors::asked;
 use super::oracle::{Room, can_be_tried, fits, gang_fits};
@@ -47,8 +47,10 @@ impl World {
     /// Whether a group would fit if nothing ran, nobody had borrowed a node and all of them took work but
     /// those that are manual or broken, wherever its tasks come to be; `None` if there are too many ways.
     fn might_fit(&self, id: GroupId) -> Option<bool> {
-        let job = self.jobs.job(id.job()).ok()?;
-        let spec = anywhere(asked(&job.spec, id));
+        let mut job = JobSpec::clone(&self.jobs.job(id.job()).ok()?.spec);
+        // It may stand elsewhere since, and the Scheduler has not heard of it yet.
+        job.standing = self.scheduler.standing_of(id.job())?;
+        let spec = anywhere(asked(&job, id));
         let (roles, atomic) = self.scheduler.waiting_roles(id)?;
         let usable =
             self.scheduler.node_views().filter(|(_, view)| view.state.condition == Condition::Automated);

@@ -24,6 +24,7 @@ use super::endings::Endings;
 use super::faults::{Fault, Troublemaker, report_heartbeats, tell_cluster};
 use super::filters::filters;
 use super::links::{Batch, Link, Party};
+use super::mixes::Mixer;
 use super::tries::Tries;
 use super::workload::{self, Chance};
 use super::world::World;
@@ -122,9 +123,9 @@ impl Run<'_> {
     pub(super) fn new(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let behaviour = Chance::new(rng.fork());
-        let mut trouble = Troublemaker::new(rng.fork());
-        let settings = Settings { filters: filters(), ..workload::settings(&mut rng, 0) };
-        let settings = Arc::new(settings);
+        let mut trouble = Troublemaker::new(rng.fork(), Mixer::of(seed));
+        let settings = trouble.with_presets(workload::settings(&mut rng, 0));
+        let settings = Arc::new(Settings { filters: filters(), ..settings });
         let mut world = World::new(Arc::clone(&settings));
         world.monitor = Some(Monitor::new(settings).in_slices_of(rng.u32(1..5)));
         world.keep_outboxes();

@@ -107,7 +107,7 @@ fn classes(rng: &mut Rng) -> Vec<RawClass> {
     vec![class("a", "^a", rng.i64(1..60)), class("b", "^b", rng.i64(1..60)), class("c", "c", zero)]
 }
 
-fn queues(rng: &mut Rng) -> Vec<RawQueue> {
+pub(super) fn queues(rng: &mut Rng) -> Vec<RawQueue> {
     let queue = |name: &str, weight: u32, quota: bool| RawQueue {
         name: name.into(),
         weight: weight.into(),

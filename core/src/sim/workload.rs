@@ -24,6 +24,7 @@ use super::elastic;
 use super::executor::{Behaviour, Course};
 use super::{doors, filters, gate, pools, standings, units};
 
+pub(super) const SLOT: KindId = KindId(0);
 pub(super) const CPU: KindId = KindId(1);
 pub(super) const MEMORY: KindId = KindId(2);
 pub(super) const GPU: KindId = KindId(3);
