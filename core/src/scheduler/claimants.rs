@@ -98,7 +98,8 @@ impl Scheduler {
         }
         let ripe = self.claims.ripening.first().map(|(at, _)| *at);
         let review = self.claims.entries.iter().map(|claim| claim.review).min();
-        let again = self.claims.unsettled.then_some(Time::ZERO);
+        let offers = self.claims.offers && !self.claims.is_empty();
+        let again = (self.claims.unsettled || offers).then_some(Time::ZERO);
         [ripe, review, again].into_iter().flatten().min()
     }
 

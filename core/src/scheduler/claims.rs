@@ -309,6 +309,8 @@ impl Scheduler {
     pub(super) fn enter_claim(&mut self, claim: Claim) {
         let group = claim.entry.group;
         self.claims.entries.push(claim);
+        // Others may be gone before this claimant who were not gone before the last one.
+        self.claims.offers = true;
         self.hold_claim(self.claims.entries.len() - 1);
         let view = self.view_of(self.claims.entries.last().expect("just entered"));
         let claim = Some(Box::new(view));
