@@ -1,0 +1,135 @@
+//! Work that is taken away while it runs: the time it is given to end, and what becomes of its place.
+#![cfg(target_os = "linux")]
+
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use plimsoll::core::outcome::StopCause;
+use plimsoll::{
+    CommandSpec, Config, Executor, GroupId, GroupSpec, Handle, JobId, JobSpec, NodeSpec, OnPreempt, Outcome,
+    ProcessExecutor, RoleSpec, Runtime, TaskContext, TaskError, TaskId, tasks,
+};
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// One slot, and a strict band that takes from others.
+const SETTINGS: &str = "
+    window = 0
+    strict_bands = [\"urgent\"]
+    rebalance = { higher = true }
+    [bands]
+    normal = 1
+    urgent = 2
+";
+
+fn run(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async { tokio::time::timeout(DEADLINE, test).await.expect("in time") });
+}
+
+async fn start(executor: impl Executor, grace: Duration) -> (Runtime, Handle) {
+    let config = Config::from_toml(SETTINGS).expect("good settings");
+    let runtime =
+        Runtime::builder().config(config).stop_grace(grace).executor(executor).start().expect("it starts");
+    let handle = runtime.handle();
+    handle.add_node(NodeSpec::new("n").capacity("slot", 1)).await.expect("the node is new");
+    (runtime, handle)
+}
+
+fn task_of(job: JobId) -> TaskId {
+    TaskId { group: GroupId::new(job, 0), role: 0, index: 0 }
+}
+
+async fn until(mut reached: impl FnMut() -> bool) {
+    while !reached() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Says that something is over, whether it returned or was dropped.
+struct Over(Arc<AtomicBool>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Goal: who has to go is told, has the grace time, and its place goes to nobody before its end; its attempt says who
+/// it went for, and it waits once more. Method: one slot; a task that takes its time to end, within its grace time or
+/// for ever; urgent work that notes whether the other was over when it began.
+#[test]
+fn who_has_to_go_has_time_to_end_and_keeps_its_place_until_then() {
+    for (ends_itself, grace) in [(true, DEADLINE), (false, Duration::from_millis(50))] {
+        run(async {
+            let (over, told) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+            let (began_after, seen) = (Arc::clone(&told), Arc::clone(&over));
+            let executor = tasks(move |mut task: TaskContext| {
+                let (told, over) = (Arc::clone(&told), Arc::clone(&over));
+                async move {
+                    if &*task.job.name == "urgent" {
+                        assert!(told.load(Ordering::SeqCst) && over.load(Ordering::SeqCst), "too early");
+                        return Ok(());
+                    }
+                    if task.attempt.number > 1 {
+                        return Ok(());
+                    }
+                    let _over = Over(over);
+                    task.stop.stopped().await;
+                    told.store(true, Ordering::SeqCst);
+                    if !ends_itself {
+                        return pending().await;
+                    }
+                    tokio::time::sleep(Duration::from_millis(30)).await;
+                    Err(TaskError::new("went"))
+                }
+            });
+            let (runtime, handle) = start(executor, grace).await;
+            let modest = handle.submit(JobSpec::bag("modest", 1).request("slot", 1)).await.expect("accepted");
+            until(|| handle.job(modest).expect("it is known").live == 1).await;
+            let urgent = JobSpec::bag("urgent", 1).request("slot", 1).band("urgent");
+            let urgent = handle.submit(urgent).await.expect("accepted");
+            let status = handle.wait(urgent).await.expect("it ends");
+            assert_eq!(status.completed, 1, "it began when the place was free: {status:?}");
+            assert!(began_after.load(Ordering::SeqCst) && seen.load(Ordering::SeqCst));
+            assert_eq!(handle.wait(modest).await.expect("it ends").completed, 1, "it had its turn once more");
+            let history = handle.task(task_of(modest)).await.expect("it is known");
+            let outcomes: Vec<Outcome> = history.attempts.iter().map(|attempt| attempt.outcome).collect();
+            let cause = StopCause::HigherWork(GroupId::new(urgent, 0));
+            assert_eq!(outcomes, [Outcome::Preempted(cause), Outcome::Completed]);
+            runtime.shutdown(DEADLINE).await;
+        });
+    }
+}
+
+/// Goal: a process that has to go is asked first, and has its grace time. Method: a process that takes a moment to
+/// write a file when it is asked to end, and urgent work that succeeds only if the file is there.
+#[test]
+fn a_process_that_has_to_go_is_asked_first() {
+    run(async {
+        let file = std::env::temp_dir().join(format!("plimsoll-giving-way-{}", std::process::id()));
+        let (ready, name) = (file.with_extension("ready"), file.display());
+        let asked = format!("sleep 0.1; echo done > {name}; exit 1");
+        let patient = format!("trap '{asked}' TERM; touch {}; while :; do sleep 0.01; done", ready.display());
+        let job = |name: &str, script: &str| {
+            let role = RoleSpec::new("r", 1).request("slot", 1);
+            let role = role.command(CommandSpec::new(["sh", "-c", script])).on_preempt(OnPreempt::Drop);
+            JobSpec::new(name).group(GroupSpec::new("g").role(role))
+        };
+        let (runtime, handle) = start(ProcessExecutor::new(), DEADLINE).await;
+        let modest = handle.submit(job("modest", &patient)).await.expect("accepted");
+        until(|| ready.exists()).await;
+        let urgent = job("urgent", &format!("grep -q done {name}")).band("urgent");
+        let urgent = handle.submit(urgent).await.expect("accepted");
+        let status = handle.wait(urgent).await.expect("it ends");
+        assert_eq!(status.completed, 1, "the other had time to end: {:?}", status.failures);
+        let status = handle.wait(modest).await.expect("it ends");
+        assert_eq!(status.completed + status.failed, 0, "it is dropped: {status:?}");
+        runtime.shutdown(DEADLINE).await;
+        for file in [file, ready] {
+            std::fs::remove_file(file).expect("it was written");
+        }
+    });
+}
