@@ -1,6 +1,7 @@
 //! Work that is taken away while it runs: the time it is given to end, and what becomes of its place.
 #![cfg(target_os = "linux")]
 
+use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,6 +103,38 @@ fn who_has_to_go_has_time_to_end_and_keeps_its_place_until_then() {
             runtime.shutdown(DEADLINE).await;
         });
     }
+}
+
+/// Goal: of a task that runs it is told for whom it could be stopped, and what keeps it from that. Method: the same
+/// task, once as it is, once firm, once of the highest band, and once in its first hour.
+#[test]
+fn what_runs_says_what_could_stop_it_and_what_protects_it() {
+    run(async {
+        let (runtime, handle) = start(tasks(|_: TaskContext| pending()), Duration::ZERO).await;
+        let bag = || JobSpec::bag("j", 1).request("slot", 1);
+        let first_hour = "rebalance = { minimum_run = 3600 }";
+        let cases = [
+            (bag(), "", "it could be stopped for"),
+            (bag().firm(), "", "nobody could stop it for others now"),
+            (bag().band("urgent"), "", "nobody could stop it for others now"),
+            (bag(), first_hour, "nobody could stop it for others now"),
+        ];
+        let mut told = BTreeSet::new();
+        for (job, settings, expected) in cases {
+            let patch = Config::from_toml(settings).expect("good settings");
+            handle.update_settings(patch.raw()).expect("they can change");
+            let job = handle.submit(job).await.expect("accepted");
+            until(|| handle.job(job).expect("it is known").live == 1).await;
+            let explanations = handle.explain(task_of(job)).await.expect("it is known");
+            let sentence = explanations[0].sentence();
+            assert!(sentence.contains(expected), "{sentence}");
+            let (_, protection) = sentence.rsplit_once("; ").expect("two parts");
+            assert!(told.insert(protection.to_owned()), "each for another reason: {told:?} and {protection}");
+            handle.cancel(job).await.expect("it is known");
+            handle.wait(job).await.expect("it ends");
+        }
+        runtime.shutdown(DEADLINE).await;
+    });
 }
 
 /// Goal: a process that has to go is asked first, and has its grace time. Method: a process that takes a moment to

@@ -25,10 +25,12 @@ impl Scheduler {
             Some(until) if until > self.now => protections.push(Protection::Until { until }),
             _ => {}
         }
-        let is_protected = !protections.is_empty();
         self.judge_causes(live, &mut threats, &mut protections);
-        if is_protected {
+        if self.guarded_until(live).is_some_and(|until| until > self.now) {
             threats.clear();
+        } else if self.rests_until(live.attempt.slot).is_some_and(|until| until > self.now) {
+            // Strict bands need not wait until the size of a group has rested.
+            threats.retain(|threat| *threat == Threat::HigherWork);
         }
         Some(RunningTask { since: live.since, stopping: live.stopping, threats, protections })
     }

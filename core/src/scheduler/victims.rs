@@ -188,7 +188,7 @@ impl Scheduler {
     }
 
     /// The same for everything else that protects it.
-    fn guarded_until(&self, live: &LiveView) -> Option<Time> {
+    pub(super) fn guarded_until(&self, live: &LiveView) -> Option<Time> {
         let RebalanceSettings { minimum_run, stops_per_task, .. } = self.settings.rebalance;
         let stops = u64::from(self.stops_of(live.attempt.task));
         if stops >= stops_per_task || self.is_firm(live.attempt.task) {
