@@ -116,6 +116,14 @@ fn json_and_toml_say_the_same() {
 fn fields_that_contradict_each_other_are_named() {
     let found = messages(Config::from_toml("window = 2").expect_err("longer than its cap"));
     assert_eq!(found, ["window_cap: must be at least `window`, which is 2, found 1"]);
+    let found =
+        messages(Config::from_toml("share_key = \"entitlement\"").expect_err("to percents of nothing"));
+    let expected =
+        "share_key: classes are entitled to percents, and there are no `classes`, found \"entitlement\"";
+    assert_eq!(found, [expected]);
+    let found = messages(Config::from_toml("non_preemptible_factor = 0").expect_err("it would be no limit"));
+    let expected = "non_preemptible_factor: expected a number between 0.000001 and 1000000, found 0";
+    assert_eq!(found, [expected]);
 }
 
 #[test]

@@ -130,6 +130,23 @@ fn limits_are_named() {
     }
 }
 
+/// Goal: a queue says how it stands in what queues are compared by, also where no node has slots.
+#[test]
+fn a_queue_stands_against_its_fair_share_in_its_own_measure() {
+    for (key, expected) in
+        [("flow", "queue a is 2 above its share of 4"), ("dominant", "25% above its share of 50%")]
+    {
+        let settings = json!({"queue_key": key, "queues": [{"name": "a"}, {"name": "b"}]});
+        let job = |queue: &str, tasks: u64| {
+            let request = json!({"cpu": 1});
+            json!({"name": queue, "queue": queue, "tasks": tasks, "request": request})
+        };
+        let report = report(&queues(settings, json!([job("a", 9), job("b", 2)]), 8));
+        let sentence = waiting(&report, "a")["sentence"].as_str().expect("a text");
+        assert!(sentence.contains(expected), "{sentence}");
+    }
+}
+
 /// Goal: how many are ahead counts what is served before: higher bands, and in its own queue whoever is
 /// before it. Method: a full node and jobs of several bands and priorities.
 #[test]

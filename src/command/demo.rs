@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use fastrand::Rng;
+use plimsoll::core::settings::ShareUnit;
 use plimsoll::{
     BoxFuture, Config, Executor, GroupSpec, Handle, JobSpec, NodeSpec, RoleSpec, Runtime, ShutdownReport,
     StateTime, StopSignal, TaskContext, TaskError, UsageAnswer, UsageOf,
@@ -63,7 +64,7 @@ const EXAMPLES: &str = "Examples:
 const CORES: u32 = 8;
 const RECORD_BYTES_MAX: u64 = 1 << 30;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Cores times seconds that an average job of [`random_job`] takes.
+/// Cores, or slots, times seconds that an average job of [`random_job`] and of [`random_bag`] takes.
 const CORE_SECONDS_PER_JOB: f64 = 2.5;
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> io::Result<ExitCode> {
@@ -201,6 +202,9 @@ async fn arrive(
     let mut rng = Rng::with_seed(arguments.seed);
     // Shares show where more is wanted than there is.
     let wanted = if requestors.is_empty() { 1.0 } else { 2.0 };
+    let settings = handle.settings();
+    let shares = &settings.shares;
+    let by_slots = shares.classes.is_some() && shares.unit == ShareUnit::Slot;
     let rate = wanted * f64::from(arguments.nodes * CORES) / CORE_SECONDS_PER_JOB;
     let until = Instant::now() + Duration::from_secs(arguments.seconds);
     let mut next = tokio::time::Instant::now();
@@ -208,7 +212,11 @@ async fn arrive(
     while Instant::now() < until {
         let passed = 1.0 - (until - Instant::now()).as_secs_f64() / arguments.seconds as f64;
         let requestor = rng.choice(who_comes(arguments, requestors, passed)).map_or("demo", String::as_str);
-        handle.submit(random_job(&mut rng, submitted).requestor(requestor)).await?;
+        let job = match by_slots {
+            true => random_bag(&mut rng, submitted),
+            false => random_job(&mut rng, submitted),
+        };
+        handle.submit(job.requestor(requestor)).await?;
         submitted += 1;
         next += Duration::from_secs_f64(2.0 * rng.f64() / rate);
         tokio::time::sleep_until(next).await;
@@ -244,6 +252,13 @@ fn random_job(rng: &mut Rng, number: u64) -> JobSpec {
         }
     };
     JobSpec::new(format!("job-{number}")).group(group)
+}
+
+/// Where classes have percents of the slots, every task takes one: a class then has what it can be given.
+fn random_bag(rng: &mut Rng, number: u64) -> JobSpec {
+    let span = Duration::from_millis(rng.u64(50..750));
+    let role = RoleSpec::new("task", rng.u32(1..12)).request("slot", 1).duration(span);
+    JobSpec::new(format!("job-{number}")).group(GroupSpec::new("tasks").role(role))
 }
 
 /// How busy the nodes were whenever somebody looked.

@@ -94,7 +94,7 @@ pub const DESCRIPTIONS: &[(&str, &str)] = &[
     ("share_key", "how classes are compared: entitlement, flow, dominant, run_time or fifo"),
     ("queue_key", "how the queues of a class are compared: flow, dominant, run_time or fifo"),
     ("job_key", "how the jobs of a queue are compared: priority, least_running or run_time"),
-    ("share_unit", "what classes have percents of: slot, weighted or dominant"),
+    ("share_unit", "what classes have percents of, and shares are told in: slot, weighted or dominant"),
     ("resource_weights", "what one unit of a resource costs"),
     ("half_time", "seconds in which the memory of past use loses half its weight"),
     ("non_preemptible_factor", "how far work without a lifetime may exceed its queue's fair share"),

@@ -9,7 +9,7 @@ use crate::resources::{KindId, Kinds};
 use crate::shares::bucket::Rate;
 use crate::shares::classes::Percents;
 use crate::shares::ratio::Weight;
-use crate::shares::requestors::{ClassPatterns, RequestorMap};
+use crate::shares::requestors::{ClassPatterns, RequestorMap, RequestorsError};
 use crate::time::Span;
 
 use super::bounds;
@@ -112,6 +112,8 @@ const QUEUES_MAX: usize = 100_000;
 /// More bands than this are refused.
 const BANDS_MAX: usize = 64;
 pub(super) const WEIGHT_MAX: f64 = 1e6;
+/// Less would be no factor at all.
+const FACTOR_MIN: f64 = 1e-6;
 const BAND_VALUE_MAX: u64 = 1_000_000;
 /// In cost times seconds.
 const BUDGET_MAX: f64 = 1e12;
@@ -129,7 +131,7 @@ impl RawShares {
             share_unit: fields.get("share_unit").and_then(|cursor| cursor.one_of(&SHARE_UNITS)),
             resource_weights: fields.get("resource_weights").and_then(read_weights),
             half_time: read_seconds(fields, "half_time", bounds::HALF_TIME),
-            non_preemptible_factor: number("non_preemptible_factor", 0.0..=WEIGHT_MAX),
+            non_preemptible_factor: number("non_preemptible_factor", FACTOR_MIN..=WEIGHT_MAX),
             excess_budget: number("excess_budget", 0.0..=BUDGET_MAX),
             bands: fields.get("bands").and_then(read_bands),
             strict_bands: fields
@@ -166,8 +168,13 @@ impl RawShares {
             let expected = "queues have weights, not percents: flow, dominant, run_time or fifo";
             refuse(log, "queue_key", "entitlement", expected);
         }
-        // Percents say nothing without a key that looks at them.
+        // Percents say nothing without a key that looks at them, nor that key without percents.
         let default_key = if classes.is_some() { ShareKey::Entitlement } else { ShareKey::Fifo };
+        let names_classes = self.classes.as_ref().is_some_and(|classes| !classes.is_empty());
+        if self.share_key == Some(ShareKey::Entitlement) && !names_classes {
+            let expected = "classes are entitled to percents, and there are no `classes`";
+            refuse(log, "share_key", "entitlement", expected);
+        }
         let seconds = |name, value, bounds| seconds_or_default(log, name, value, bounds);
         ShareSettings {
             queues_by_name: by_name(&queues),
@@ -175,11 +182,11 @@ impl RawShares {
             share_key: self.share_key.unwrap_or(default_key),
             queue_key,
             job_key: self.job_key.unwrap_or_default(),
-            unit: self.share_unit.unwrap_or_default(),
+            unit: self.share_unit.unwrap_or_else(|| usual_unit(classes.is_some(), queue_key)),
             resource_weights: self.resource_weights(kinds, log),
             half_time: seconds("half_time", self.half_time, bounds::HALF_TIME),
-            non_preemptible_factor: self.non_preemptible_factor.and_then(Weight::from_number),
-            excess_budget: self.excess_budget.map(|budget| scaled(budget, COST_SCALE)),
+            non_preemptible_factor: self.factor(log),
+            excess_budget: self.budget(log),
             bands: self.bands(log),
             ageing: Some(seconds("ageing", self.ageing, bounds::AGEING)).filter(|span| !span.is_zero()),
             rates: self.rates.map(RawRates::validate).unwrap_or_default(),
@@ -209,7 +216,10 @@ impl RawShares {
         if let Err(error) = &percents {
             note(log, "classes", error.to_string());
         }
-        if let Err(error) = &requestors {
+        // That there are too many classes was said already.
+        if let Err(error) = &requestors
+            && !matches!(error, RequestorsError::TooManyClasses { .. })
+        {
             note(log, "classes", error.to_string());
         }
         let (percents, requestors) = (percents.ok()?, requestors.ok()?);
@@ -255,6 +265,25 @@ impl RawShares {
             queues.push(QueueSettings { name: queue.name.clone(), weight, class, quota });
         }
         queues
+    }
+
+    fn factor(&self, log: &FaultLog) -> Option<Weight> {
+        let stated = self.non_preemptible_factor?;
+        let factor = Weight::from_number(stated);
+        if factor.is_none() {
+            let expected = format!("must be a number between {FACTOR_MIN} and {WEIGHT_MAX}");
+            refuse(log, "non_preemptible_factor", &stated.to_string(), &expected);
+        }
+        factor
+    }
+
+    fn budget(&self, log: &FaultLog) -> Option<u64> {
+        let stated = self.excess_budget?;
+        if !(0.0..=BUDGET_MAX).contains(&stated) {
+            let expected = format!("must be a number between 0 and {BUDGET_MAX}");
+            refuse(log, "excess_budget", &stated.to_string(), &expected);
+        }
+        Some(scaled(stated, COST_SCALE))
     }
 
     fn resource_weights(&self, kinds: &Kinds, log: &FaultLog) -> Vec<u64> {
@@ -343,7 +372,8 @@ impl RawShares {
                 .filter(|key| settings.classes.is_some() || *key != ShareKey::Fifo),
             queue_key: Some(settings.queue_key),
             job_key: Some(settings.job_key),
-            share_unit: Some(settings.unit),
+            share_unit: Some(settings.unit)
+                .filter(|unit| settings.classes.is_some() || *unit != usual_unit(false, settings.queue_key)),
             resource_weights: Some(
                 weights.map(|(name, weight)| (name.to_owned(), *weight as f64 / COST_SCALE as f64)).collect(),
             ),
@@ -358,6 +388,16 @@ impl RawShares {
                 queue_scheduling: settings.rates.queue_scheduling.map(rate),
             }),
         }
+    }
+}
+
+/// What shares are counted in if nobody says so: classes have percents of slots. Queues alone are told as they are
+/// compared.
+fn usual_unit(has_classes: bool, queue_key: ShareKey) -> ShareUnit {
+    match queue_key {
+        _ if has_classes => ShareUnit::Slot,
+        ShareKey::Dominant => ShareUnit::Dominant,
+        _ => ShareUnit::Weighted,
     }
 }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::document::reader_tests::any_value;
 use crate::document::{Fault, Value};
-use crate::settings::{RawClass, ShareKey};
+use crate::settings::{RawClass, ShareKey, ShareUnit};
 
 fn document(text: &str) -> Value {
     serde_json::from_str(text).expect("well-formed")
@@ -108,6 +108,7 @@ fn classes_that_come_at_runtime_are_entitled_to_their_percents() {
     });
     let with_classes = with_classes.expect("good settings");
     assert_eq!(with_classes.shares.share_key, ShareKey::Entitlement);
+    assert_eq!((settings.shares.unit, with_classes.shares.unit), (ShareUnit::Weighted, ShareUnit::Slot));
     let by_flow = with_classes.edited(|raw| {
         raw.shares.share_key = Some(ShareKey::Flow);
         Ok(())
@@ -123,8 +124,14 @@ fn every_setting_is_described() {
         panic!("settings are a table")
     };
     // What has no value unless it is given.
-    let given =
-        ["default_class", "share_key", "non_preemptible_factor", "excess_budget", "protected_fraction"];
+    let given = [
+        "default_class",
+        "share_key",
+        "share_unit",
+        "non_preemptible_factor",
+        "excess_budget",
+        "protected_fraction",
+    ];
     let mut names: BTreeSet<String> = given.map(str::to_owned).into();
     let sections = ["limits", "retention", "deadlines", "faulty", "monitor", "rebalance"];
     for (name, value) in fields {
