@@ -46,6 +46,9 @@ fn the_examples_of_groups_decide_what_the_readme_shows() {
     assert_eq!(starts("examples/two_sets.json"), [one(0.0, "one"), one(50.0, "two")]);
     let expected = [one(0.0, "small"), one(20.0, "short"), one(100.0, "gang"), one(160.0, "long")];
     assert_eq!(starts("examples/backfill.json"), expected);
+    let (early, late) = (one(0.0, "early"), one(0.0, "late"));
+    let expected = [early, late, one(50.0, "long"), one(100.0, "gang"), one(160.0, "long")];
+    assert_eq!(starts("examples/fillers.json"), expected);
 }
 
 /// Goal: the README's first example shows what it promises. The numbers are those of the file.

@@ -2,7 +2,7 @@
 //!
 //! Each file in `tests/groups/` is a list of cases: a goal, a dry-run file, and what must come of it.
 //! `assigned` names for each job the nodes that its tasks were given, in order; `order` the jobs in the order
-//! in which they started; `waiting` for each job with waiting tasks words that the explanation must have.
+//! in which they started; `stopped` for each job why tasks of it were stopped; `waiting` for each job with waiting tasks words that the explanation must have.
 //! What was not taken is listed in `tests/groups/NOT_TAKEN.md`.
 
 use std::collections::BTreeMap;
@@ -62,6 +62,13 @@ fn check(case: &Value) {
                     decisions(&report, "claim").map(|decision| text(&decision["job"])).collect();
                 assert_eq!(serde_json::to_value(claims).expect("plain"), *expected, "{goal}: {report:#}");
             }
+            "stopped" => {
+                let mut stopped: BTreeMap<String, Vec<String>> = BTreeMap::new();
+                for decision in decisions(&report, "stop") {
+                    stopped.entry(text(&decision["job"])).or_default().push(text(&decision["why"]));
+                }
+                assert_eq!(serde_json::to_value(stopped).expect("plain"), *expected, "{goal}: {report:#}");
+            }
             "waiting" => check_waiting(&goal, &report, expected),
             unknown => panic!("{goal}: `{unknown}` is not known"),
         }
@@ -99,6 +106,13 @@ fn groups_and_jobs_stay_in_one_pool() {
 #[test]
 fn sets_of_hosts_neither_block_each_other_nor_starve() {
     check_all(include_str!("groups/deadlock.json"), 16);
+}
+
+/// Goal: work that can be stopped at once uses what is claimed until the claimant can start, which is no later
+/// for it; work that cannot be stopped at once does not.
+#[test]
+fn what_can_be_stopped_at_once_runs_on_what_is_claimed() {
+    check_all(include_str!("groups/backfill.json"), 17);
 }
 
 /// Goal: a set runs if and only if every member can have a host of its own.

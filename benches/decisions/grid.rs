@@ -94,6 +94,7 @@ impl Run {
             duration: None,
             task_key: None,
             timeout: None,
+            on_preempt: None,
             adopted: Vec::new(),
         };
         let group = GroupId::new(JobId(self.jobs), 0);

@@ -19,6 +19,8 @@ pub enum ClaimNote {
         nodes: Vec<String>,
         /// Tasks that have to end there first.
         awaited: u32,
+        /// Tasks that run there until it can start, and go then.
+        yielding: u32,
         /// When it is expected to start, if that is known.
         expected: Option<Time>,
     },
@@ -38,12 +40,17 @@ pub struct KeptNode {
 impl fmt::Display for ClaimNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ClaimNote::Holds { nodes, awaited, expected, .. } => {
+            ClaimNote::Holds { nodes, awaited, yielding, expected, .. } => {
                 write!(f, "{} kept for it", named(nodes))?;
                 match awaited {
                     0 => {}
                     1 => f.write_str(", where 1 task has to end first")?,
                     awaited => write!(f, ", where {awaited} tasks have to end first")?,
+                }
+                match yielding {
+                    0 => {}
+                    1 => f.write_str("; 1 task goes when it can start")?,
+                    yielding => write!(f, "; {yielding} tasks go when it can start")?,
                 }
                 match expected {
                     Some(expected) => write!(f, "; expected to start at {expected}"),

@@ -19,6 +19,8 @@ pub enum GateOutlook {
     /// These would go for it, at once or not before then. Without a moment the classes have to come too far
     /// apart first.
     Would { cause: StopCause, at_once: bool, from: Option<Time>, victims: Vec<TaskId> },
+    /// What is claimed for it is used by others until it can start. These go then.
+    Backfill { victims: Vec<TaskId> },
     /// Nobody may go for it, or not yet: the first who is protected is so until then.
     Nobody { until: Option<Time> },
 }
@@ -47,6 +49,8 @@ pub enum Threat {
     FairShare,
     /// What cannot start otherwise, or a group that has had less: its own group is above its minimum.
     Minimum,
+    /// Whoever has claimed what it runs on, or will.
+    Claimant,
 }
 
 /// What keeps a running task from being stopped for others.
@@ -88,6 +92,9 @@ impl fmt::Display for GateOutlook {
                 let first = victims.first().map(|task| format!(", {task} first")).unwrap_or_default();
                 write!(f, "{many} running tasks would go for it {when}{first}")
             }
+            GateOutlook::Backfill { victims } => {
+                write!(f, "{} running tasks go for it once it can start", victims.len())
+            }
             GateOutlook::Nobody { until: None } => f.write_str("nobody who runs may go for it"),
             GateOutlook::Nobody { until: Some(until) } => {
                 write!(f, "nobody who runs may go for it before {until}")
@@ -122,6 +129,7 @@ impl fmt::Display for Threat {
             Threat::Imbalance { open: true } => "a class below its percent",
             Threat::Imbalance { open: false } => "a class below its percent once the gate has opened",
             Threat::FairShare => "a queue below its fair share",
+            Threat::Claimant => "a group for which its place is kept, once that can start",
             Threat::Minimum => "work that cannot start otherwise, or a group that has had less",
         })
     }

@@ -114,6 +114,12 @@ pub enum Mutation {
     KeepClaim,
     /// The Scheduler lets anybody use what is claimed who says how long it takes.
     DelayClaim,
+    /// The Scheduler lets work run on what is claimed that cannot be stopped at any time.
+    FillFirm,
+    /// The Scheduler leaves work running on what is claimed although the claimant could start.
+    FillForGood,
+    /// The Scheduler lets others in before a claimant for whom such work was stopped already.
+    FillAgain,
     /// The Scheduler goes on with the percents and weights that were in force before.
     KeepOldWeights,
     /// The TaskRunner reports a stop as done before the agent has confirmed it.

@@ -168,6 +168,8 @@ pub enum StopCause {
     Minimum(GroupId),
     /// Its group had had more than this group of its queue.
     Evenness(GroupId),
+    /// It ran on what this group had claimed, until that could start.
+    Backfill(GroupId),
 }
 
 /// How an attempt ended, as everybody learns it.
@@ -196,7 +198,8 @@ impl StopCause {
             | StopCause::HigherWork(group)
             | StopCause::FairShare(group)
             | StopCause::Minimum(group)
-            | StopCause::Evenness(group) => Some(group),
+            | StopCause::Evenness(group)
+            | StopCause::Backfill(group) => Some(group),
             _ => None,
         }
     }

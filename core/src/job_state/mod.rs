@@ -204,6 +204,7 @@ impl JobState {
                 task_key: spec.task_key.clone(),
                 adopted: adopted_tasks(adopted, index, role),
                 timeout: spec.timeout,
+                on_preempt: spec.on_preempt,
             });
             let roles = roles.collect();
             out.new_group(GroupArrival {

@@ -27,6 +27,8 @@ pub struct ClaimView {
     pub nodes: Vec<NodeId>,
     /// Attempts that have to end there first.
     pub awaited: u32,
+    /// Attempts that run there until the claimant can start, and go then.
+    pub yielding: u32,
     /// Since when it is held.
     pub made: Time,
     /// When the claimant is expected to start, by what is declared and measured.

@@ -11,7 +11,7 @@ use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::{Outcome, StopCause};
 use crate::resources::Resources;
 use crate::settings::Settings;
-use crate::spec::{Hops, NodeFacts, NodeState, OnUnsatisfiable, ShapeSpec, Standing, Start, Tie};
+use crate::spec::{Hops, NodeFacts, NodeState, OnPreempt, OnUnsatisfiable, ShapeSpec, Standing, Start, Tie};
 use crate::time::{Span, Time};
 
 use super::audit::Audit;
@@ -180,6 +180,8 @@ pub struct RoleArrival {
     pub adopted: Vec<(NodeId, u32, Time)>,
     /// How long each of its tasks may run, if the role says so: passed on with every placement.
     pub timeout: Option<Span>,
+    /// What becomes of a task that is stopped for others, if the role says so.
+    pub on_preempt: Option<OnPreempt>,
 }
 
 /// So many tasks of a role that run already on a node.

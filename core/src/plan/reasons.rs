@@ -43,6 +43,9 @@ pub(super) fn why_stopped(outcome: Outcome) -> Option<&'static str> {
             Some("its group was above its minimum, and could not start otherwise: job")
         }
         Outcome::Preempted(StopCause::Evenness(_)) => Some("its group has had more than that of job"),
+        Outcome::Preempted(StopCause::Backfill(_)) => {
+            Some("it ran there until somebody could start for whom that was kept: job")
+        }
         Outcome::Preempted(StopCause::Lifetime(_)) => Some("it is older than its lifetime, and held up job"),
         Outcome::Preempted(StopCause::HigherWork(_)) => Some("it held up work of a higher band, job"),
         Outcome::Preempted(StopCause::GroupBroken) => Some("a member of its atomic group was lost"),

@@ -1,6 +1,6 @@
 //! Backfill: who may use what is claimed without holding the claimant up. What a claim does not need is open
 //! to everybody as it is. What it needs may be used by those who say that they are gone before the claimant
-//! is expected to start.
+//! is expected to start, and by those who go once it can (`fillers.rs`).
 
 use std::sync::Arc;
 
@@ -73,25 +73,50 @@ impl Scheduler {
         if own.is_some() || served != Served::NoRoom || (placed >= most && !atomic) {
             return served;
         }
-        let claims = self.claims.entries.iter().enumerate();
-        let claims = claims.filter(|(_, claim)| self.is_gone_before(claim, entry, atomic, turn.now));
-        let lifted: Vec<usize> = claims.map(|(index, _)| index).collect();
-        if lifted.is_empty() {
-            return served;
-        }
-        lifted.iter().for_each(|index| self.lift_claim(*index));
-        let mark = turn.placed().count();
-        let served = self.place_waiting(entry, atomic, most - placed, turn);
-        // Who was let in ends in time: it is awaited like the others.
-        for (attempt, node) in turn.placed_since(mark) {
-            for index in lifted.iter().copied() {
-                if let Some(held) = self.claims.entries[index].nodes.get_mut(&node) {
-                    held.awaited.push(attempt);
-                }
+        self.place_on_claimed(entry, atomic, most - placed, turn).unwrap_or(served)
+    }
+
+    /// Serves this with the claims lifted that it may use; nothing if there are none.
+    fn place_on_claimed(
+        &mut self,
+        entry: Entry,
+        atomic: bool,
+        mut most: u32,
+        turn: &mut Turn,
+    ) -> Option<Served> {
+        // Of each claim, whether those who are let in go once the claimant can start.
+        let mut lifted: Vec<(usize, bool)> = Vec::new();
+        for (index, claim) in self.claims.entries.iter().enumerate() {
+            if self.is_gone_before(claim, entry, atomic, turn.now) {
+                lifted.push((index, false));
+                continue;
+            }
+            let fillers = self.may_fill(claim, entry, atomic, turn.now);
+            if fillers > 0 {
+                lifted.push((index, true));
+                most = most.min(fillers);
             }
         }
-        lifted.iter().for_each(|index| self.hold_claim(*index));
-        served
+        if lifted.is_empty() {
+            return None;
+        }
+        lifted.iter().for_each(|(index, _)| self.lift_claim(*index));
+        let mark = turn.placed().count();
+        let served = self.place_waiting(entry, atomic, most, turn);
+        // Who was let in is awaited like the others.
+        let placed = turn.placed_since(mark);
+        for (index, fills) in lifted.iter().copied() {
+            for (attempt, node) in &placed {
+                if let Some(held) = self.claims.entries[index].nodes.get_mut(node) {
+                    held.awaited.push(*attempt);
+                }
+            }
+            if fills {
+                self.note_fillers(&placed, index);
+            }
+        }
+        lifted.iter().for_each(|(index, _)| self.hold_claim(*index));
+        Some(served)
     }
 
     pub(super) fn place_waiting(&mut self, entry: Entry, atomic: bool, most: u32, turn: &mut Turn) -> Served {
@@ -127,7 +152,8 @@ impl Scheduler {
         let anew = std::mem::take(&mut self.claims.offers);
         let mut opened: Vec<ShapeId> = Vec::new();
         for claim in &self.claims.entries {
-            let is_open = claim.expected.is_some_and(|expected| !claim.late && expected > turn.now);
+            let by_time = claim.expected.is_some_and(|expected| !claim.late && expected > turn.now);
+            let is_open = by_time || self.admits_fillers(claim);
             let touched = || turn.touched().iter().any(|node| claim.nodes.contains_key(node));
             if !is_open || !(anew || touched()) {
                 continue;
@@ -141,7 +167,10 @@ impl Scheduler {
                 let atomic = matches!(shape.key, ShapeKey::Gang(..));
                 let head =
                     shape.queue.first(1, |queued| super::shapes::waits(&self.jobs, id, atomic, queued));
-                let may = |entry: Entry| self.is_gone_before(claim, entry, atomic, turn.now);
+                let may = |entry: Entry| {
+                    self.is_gone_before(claim, entry, atomic, turn.now)
+                        || self.may_fill(claim, entry, atomic, turn.now) > 0
+                };
                 if head.first().is_some_and(|entry| may(*entry)) {
                     opened.push(id);
                 }

@@ -3,12 +3,13 @@
 //! Ends are supposed one after the other, in the order in which they are expected, until the claimant would
 //! find room. Who says how long it takes, or is of a kind that was measured, is expected to end then. Of
 //! everybody else, and of those who are late, nothing is known: they are taken to stay as long again as they
-//! have stayed, so that what has run for ever is chosen last.
+//! have stayed, so that what has run for ever is chosen last. Whoever was let in until somebody can start who
+//! holds a claim is as good as gone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::id::{Attempt, NodeId, Slot};
+use crate::id::{Attempt, GroupId, NodeId};
 use crate::spec::ShapeSpec;
 use crate::time::{Span, Time};
 
@@ -35,9 +36,12 @@ pub(super) struct End {
 }
 
 impl Scheduler {
-    pub(super) fn expected_end(&self, live: &LiveView, now: Time) -> End {
+    fn expected_end(&self, live: &LiveView, claimant: GroupId, now: Time) -> End {
         if live.stopping {
             return End { at: now, is_guess: false };
+        }
+        if let Some(from) = self.yields_from(live, claimant) {
+            return End { at: from.max(now), is_guess: false };
         }
         let group = groups::find(&self.jobs, live.attempt.task.group).expect("a group outlives it");
         let role = &group.roles[usize::from(live.attempt.task.role)];
@@ -86,7 +90,7 @@ impl Scheduler {
             let live = self.live.on_node(entry.attempts);
             ends.extend(
                 live.filter(|live| !self.earmarks.waits_for(live.attempt.slot))
-                    .map(|live| (self.expected_end(live, now), live.attempt)),
+                    .map(|live| (self.expected_end(live, claimant.entry.group, now), live.attempt)),
             );
         }
         ends.sort_unstable_by_key(|(end, attempt)| (*end, attempt.task, attempt.slot));
@@ -210,16 +214,26 @@ impl Scheduler {
         })
     }
 
-    /// Attempts that have to end before a claimant can start.
-    pub(super) fn awaited_by(&self, claim: &Claim) -> u32 {
-        let is_live =
-            |slot: Slot, attempt: &Attempt| self.live.get(slot).is_some_and(|live| live.attempt == *attempt);
+    /// How many attempts have to end before a claimant can start, and how many go once it can.
+    pub(super) fn awaited_by(&self, claim: &Claim) -> (u32, u32) {
+        let (mut ending, mut yielding) = (0, 0);
+        for live in self.awaited_live(claim) {
+            match self.yields_from(live, claim.entry.group) {
+                Some(_) => yielding += 1,
+                None => ending += 1,
+            }
+        }
+        (ending, yielding)
+    }
+
+    /// Who is awaited by a claimant and has not ended.
+    pub(super) fn awaited_live(&self, claim: &Claim) -> impl Iterator<Item = &LiveView> {
         let held = claim.nodes.values().flat_map(|held| &held.awaited);
-        held.filter(|attempt| is_live(attempt.slot, attempt)).count() as u32
+        held.filter_map(|one| self.live.get(one.slot).filter(|live| live.attempt == *one))
     }
 }
 
-fn has_room_for_all(mut room: Room, shapes: &[Arc<ShapeSpec>]) -> bool {
+pub(super) fn has_room_for_all(mut room: Room, shapes: &[Arc<ShapeSpec>]) -> bool {
     shapes.iter().all(|shape| {
         let admits = !room.free.has_negative() && room.admits(shape);
         if admits {

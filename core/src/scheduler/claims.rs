@@ -4,8 +4,8 @@
 //! A claim is no entry of the ledger and nothing runs because of it. It names the nodes on which its
 //! claimant is expected to start first, and who has to end there until then. In the Scheduler's own view
 //! what is needed of these nodes stays taken, and the claimant counts as company there. What is left over is
-//! for everybody. Whoever may use what is claimed, the claimant itself and those who are gone before it is
-//! expected to start, looks for room while the claim is *lifted*.
+//! for everybody. Whoever may use what is claimed, the claimant itself, those who are gone before it is
+//! expected to start, and those who go once it can, looks for room while the claim is *lifted*.
 //!
 //! At most one claim is held in each pool; work that stays in no pool claims in all of them together. No
 //! claim waits for another, so there is no circle; and a claim ends when its claimant starts, is gone or has
@@ -287,8 +287,16 @@ impl Scheduler {
         let claim = self.claims.entries.remove(index);
         self.claims.unsettled = true;
         let group = claim.entry.group;
+        if why == ClaimEvent::Started {
+            self.has_started(group);
+        }
         self.claims.news.push(ClaimNews { at: self.now, group, event: why, claim: None });
         claim.nodes.into_keys().collect()
+    }
+
+    /// A claimant runs: others may be let in before it once more when it waits again.
+    pub(super) fn has_started(&mut self, group: GroupId) {
+        self.group_mut(group).into_iter().for_each(|group| group.cleared = false);
     }
 
     /// The group is helped otherwise: it needs no claim.
@@ -311,6 +319,8 @@ impl Scheduler {
         self.claims.entries.push(claim);
         // Others may be gone before this claimant who were not gone before the last one.
         self.claims.offers = true;
+        // It may wait for nobody but those who go at once.
+        self.unsettled |= self.settings.rebalance.backfill;
         self.hold_claim(self.claims.entries.len() - 1);
         let view = self.view_of(self.claims.entries.last().expect("just entered"));
         let claim = Some(Box::new(view));

@@ -322,6 +322,7 @@ impl Scheduler {
             return true;
         }
         credit::spend(&mut self.credit, tasks);
+        self.has_started(group);
         match atomic {
             true => self.bind_gang_at(group, &places, turn),
             false => self.bind_task(group, places[0], turn),

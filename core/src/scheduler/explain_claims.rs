@@ -12,11 +12,13 @@ const NAMES_MAX: usize = 3;
 
 impl Scheduler {
     pub(super) fn view_of(&self, claim: &Claim) -> ClaimView {
+        let (awaited, yielding) = self.awaited_by(claim);
         ClaimView {
             group: claim.entry.group,
             pool: claim.pool.clone().unwrap_or_else(|| ALL_POOLS.into()),
             nodes: claim.nodes.keys().copied().collect(),
-            awaited: self.awaited_by(claim),
+            awaited,
+            yielding,
             made: claim.made,
             expected: claim.expected.filter(|_| !claim.late),
         }
@@ -32,9 +34,10 @@ impl Scheduler {
         let group = self.group(id).filter(|_| !self.claims.is_empty())?;
         let name = |node| self.nodes.get(node).map_or(String::new(), |entry| entry.view.facts.name.clone());
         if let Some(index) = self.claims.of(id) {
-            let ClaimView { pool, nodes, awaited, expected, .. } = self.view_of(&self.claims.entries[index]);
+            let ClaimView { pool, nodes, awaited, yielding, expected, .. } =
+                self.view_of(&self.claims.entries[index]);
             let nodes = nodes.into_iter().map(name).collect();
-            return Some(Box::new(ClaimNote::Holds { pool, nodes, awaited, expected }));
+            return Some(Box::new(ClaimNote::Holds { pool, nodes, awaited, yielding, expected }));
         }
         let mut kept = Vec::new();
         for claim in &self.claims.entries {

@@ -54,6 +54,9 @@ impl Scheduler {
         if rebalance.elastic && self.is_above_minimum(live) {
             threats.push(Threat::Minimum);
         }
+        if self.yields_to_somebody(live) {
+            threats.push(Threat::Claimant);
+        }
         if rebalance.threshold > 0 && self.settings.shares.classes.is_some() {
             let class = usize::from(leaf.class);
             match self.running_units(class) > self.class_targets()[class] {
@@ -92,6 +95,10 @@ impl Scheduler {
         let kept = self.earmarks().into_iter().find(|(_, group, ..)| *group == id);
         if let Some((_, _, cause, _)) = kept {
             return Some(GateOutlook::Kept { cause });
+        }
+        let victims = self.fillers_before(id);
+        if !victims.is_empty() {
+            return Some(GateOutlook::Backfill { victims });
         }
         let group = self.group(id)?;
         let role = group.roles.iter().find(|role| role.wants_room())?;

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use crate::collections::{Chain, Paged};
 use crate::id::{GroupId, NodeId};
 use crate::messages::RoleArrival;
-use crate::spec::{Hops, ShapeSpec, Standing, Start, Tie};
+use crate::spec::{Hops, OnPreempt, ShapeSpec, Standing, Start, Tie};
 use crate::time::{Span, Time};
 
 use super::account::RunClock;
@@ -69,6 +69,8 @@ pub(super) struct GroupView {
     pub(super) forgotten: bool,
     /// The shape under which the whole group is queued, if it is atomic and waits.
     pub(super) gang: Option<ShapeId>,
+    /// Work was stopped that ran on what it had claimed, and it has not started since.
+    pub(super) cleared: bool,
     /// If its size may vary.
     pub(super) elastic: Option<Box<ElasticGroup>>,
     /// How long it has waited, where that counts.
@@ -99,6 +101,8 @@ pub(super) struct RoleView {
     pub(super) task_key: Option<Arc<str>>,
     /// How long each task may run, if the role says so.
     pub(super) timeout: Option<Span>,
+    /// What becomes of a task that is stopped for others, if the role says so.
+    pub(super) on_preempt: Option<OnPreempt>,
     /// If its group may vary in size.
     pub(super) elastic: Option<Box<ElasticRole>>,
 }
@@ -179,6 +183,7 @@ impl GroupView {
             withdrawn: false,
             forgotten: false,
             gang: None,
+            cleared: false,
             elastic: None,
             age: None,
         }
@@ -205,7 +210,7 @@ impl GroupView {
 
 impl RoleView {
     pub(super) fn new(shape: ShapeId, role: RoleArrival, adopted: u32) -> RoleView {
-        let RoleArrival { shape: spec, tasks, timeout, duration, task_key, .. } = role;
+        let RoleArrival { shape: spec, tasks, timeout, on_preempt, duration, task_key, .. } = role;
         let (fresh, returned, order) = (adopted.min(tasks), BTreeMap::new(), Order::default());
         let expected = duration.map_or(0, milliseconds);
         let declared = duration.is_some();
@@ -222,6 +227,7 @@ impl RoleView {
             declared,
             task_key,
             timeout,
+            on_preempt,
             elastic: None,
         }
     }
@@ -355,6 +361,17 @@ impl RoleView {
     pub(super) fn stops(&self, index: u32) -> u32 {
         let stops = self.setbacks.as_ref().and_then(|setbacks| setbacks.stopped.get(&index));
         stops.copied().unwrap_or(0)
+    }
+
+    /// How many of the tasks that start next may be stopped for others once more: all of them, unless one that
+    /// came back was stopped as often as may be.
+    pub(super) fn next_stoppable(&self, stops_max: u64) -> u32 {
+        let mut returned = self.returned.keys();
+        let may_go = |index: &&u32| u64::from(self.stops(**index)) < stops_max;
+        match returned.by_ref().take_while(may_go).count() {
+            few if few < self.returned.len() => few as u32,
+            _ => u32::MAX,
+        }
     }
 
     pub(super) fn count_stop(&mut self, index: u32) {

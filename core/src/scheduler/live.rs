@@ -33,6 +33,8 @@ pub(super) struct LiveView {
     pub(super) stopping: bool,
     /// Its elastic group ran already when it was placed.
     pub(super) grown: bool,
+    /// It was let onto what is claimed until the claimant can start.
+    pub(super) fills: bool,
 }
 
 impl LiveTable {
@@ -52,7 +54,7 @@ impl LiveTable {
             by_start.insert((since, task, slot));
         }
         self.entries[slot.index()] =
-            Some(LiveView { attempt, node: Some(node), since, stopping: false, grown: false });
+            Some(LiveView { attempt, node: Some(node), since, stopping: false, grown: false, fills: false });
         attempt
     }
 

@@ -36,6 +36,7 @@ mod explain_share;
 mod fair_cause;
 mod faults;
 mod figures;
+mod fillers;
 mod floors;
 mod gangs;
 mod grants;

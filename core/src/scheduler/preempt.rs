@@ -23,7 +23,7 @@ use super::order::Order;
 use super::search::{Beneficiary, Places};
 use super::shapes::{Place, ShapeId};
 use super::stop_records::StopRecord;
-use super::victims::{Candidates, LaneValue};
+use super::victims::{Candidates, LaneValue, Unit};
 
 /// So many who wait are helped in one turn; the others come in the next.
 pub(super) const BENEFICIARIES_MAX: usize = 256;
@@ -120,6 +120,7 @@ impl Scheduler {
             return;
         }
         let mut pass = self.begin_pass(now);
+        self.clear_claims(&mut pass, out);
         self.help_by_cause(&wishes, &mut pass, out);
         self.even_out(&mut pass, out);
         self.end_pass(&mut pass);
@@ -263,8 +264,26 @@ impl Scheduler {
             }
             return Help::Given;
         }
-        let before = cause.measure(self, wish, pass);
-        let Some((units, places)) = self.search(wish, beneficiary, cause, pass) else { return Help::None };
+        let Some(found) = self.search(wish, beneficiary, cause, pass) else { return Help::None };
+        let measure = |scheduler: &Scheduler, pass: &Pass| cause.measure(scheduler, wish, pass);
+        let name = cause.name(beneficiary.entry.group);
+        match self.take_away(beneficiary, (name, &measure), found, pass, out) {
+            true => Help::Given,
+            false => Help::None,
+        }
+    }
+
+    /// Has these go so that the beneficiary starts at these places, unless nothing gets better by it or too many
+    /// were stopped of late.
+    pub(super) fn take_away(
+        &mut self,
+        beneficiary: &Beneficiary,
+        (name, measure): (StopCause, &dyn Fn(&Scheduler, &Pass) -> Measure),
+        (units, places): (Vec<Unit>, Places),
+        pass: &mut Pass,
+        out: &mut Outbox,
+    ) -> bool {
+        let before = measure(self, pass);
         let slots: Vec<Slot> = units.iter().flatten().copied().collect();
         let tasks: Vec<TaskId> = slots.iter().map(|slot| self.task_in(*slot)).collect();
         for task in &tasks {
@@ -273,16 +292,15 @@ impl Scheduler {
         let group = beneficiary.entry.group;
         let evidence = self.witnessed.then(|| self.evidence(group, &places, &slots));
         self.note_promised(beneficiary, &places, pass);
-        let after = cause.measure(self, wish, pass);
+        let after = measure(self, pass);
         let helps = lowers(before, after) || mutation::active(Mutation::StopForNothing);
         if !helps || !self.may_stop(tasks.len() as u64, pass) {
             self.note_not_promised(beneficiary, &places, pass);
             for task in &tasks {
                 self.charge(pass.now, self.leaf_of(task.job()), *task, 1);
             }
-            return Help::None;
+            return false;
         }
-        let name = cause.name(group);
         let units = units.iter().map(|unit| unit.iter().map(|slot| self.task_in(*slot)).collect());
         let (units, atomic) = (units.collect(), beneficiary.atomic);
         let record =
@@ -291,7 +309,7 @@ impl Scheduler {
         self.earmark(beneficiary, name, places, &slots, pass);
         self.send_away(&slots, name, out);
         pass.stopped += 1;
-        Help::Given
+        true
     }
 
     /// Stops these for somebody else's sake. Elastic groups that go on without them rest from now on.

@@ -21,7 +21,7 @@ use super::victims::{Unit, Walk};
 use super::{Scheduler, groups, shapes};
 
 /// So many attempts or whole atomic groups are taken out in search of room for an atomic group.
-const UNITS_MAX: usize = 128;
+pub(super) const UNITS_MAX: usize = 128;
 
 /// Whom a place is looked for.
 #[derive(Clone, Copy, Debug)]
@@ -229,14 +229,14 @@ impl Scheduler {
         }
     }
 
-    fn put_aside(&mut self, unit: &[Slot]) {
+    pub(super) fn put_aside(&mut self, unit: &[Slot]) {
         for slot in unit {
             let (node, spec) = self.held_by(*slot);
             self.nodes.give_back(node, &spec);
         }
     }
 
-    fn put_back(&mut self, unit: &[Slot]) {
+    pub(super) fn put_back(&mut self, unit: &[Slot]) {
         for slot in unit {
             let (node, spec) = self.held_by(*slot);
             self.nodes.take(node, &spec);

@@ -122,7 +122,8 @@ fn group(job: u64) -> GroupId {
 fn role_of(shape: ShapeSpec, tasks: u32) -> RoleArrival {
     let shape = Arc::new(shape);
     let (min, initial, duration, task_key, timeout) = (tasks, tasks, None, None, None);
-    RoleArrival { shape, tasks, min, initial, duration, task_key, timeout, adopted: Vec::new() }
+    let (on_preempt, adopted) = (None, Vec::new());
+    RoleArrival { shape, tasks, min, initial, duration, task_key, timeout, on_preempt, adopted }
 }
 
 fn role(request: Resources, tasks: u32) -> RoleArrival {

@@ -72,6 +72,8 @@ impl Scheduler {
             if !mutation::active(Mutation::MissWindowClose) {
                 self.shapes.move_to(id, Place::Open, &self.jobs);
             }
+            // What finds no room now may be helped by the gate.
+            self.unsettled = true;
         }
     }
 }

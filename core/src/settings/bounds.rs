@@ -159,6 +159,10 @@ pub const DESCRIPTIONS: &[(&str, &str)] = &[
          `job_key` is run_time, to groups of their queue that have had less",
     ),
     ("rebalance.higher", "work of lower bands gives way to strict bands that cannot start otherwise"),
+    (
+        "rebalance.backfill",
+        "work that can be stopped at once may run on what is claimed until the claimant can start",
+    ),
     ("rebalance.stops_per_task", "how often one task is stopped for others at most"),
     ("rebalance.stops_per_second", "tasks stopped for others a second; 0 for no limit"),
     ("rebalance.stops_saved_up", "how many such stops can be saved up"),

@@ -31,6 +31,8 @@ pub struct RebalanceSettings {
     /// Whether elastic groups give way above their minima: to what cannot start otherwise, and to groups that
     /// have had less.
     pub elastic: bool,
+    /// Whether work may run on what is claimed until the claimant can start, and is stopped then.
+    pub backfill: bool,
     /// What of its fair share a queue keeps, in millionths; without it queues take nothing from each other.
     pub protected_fraction: Option<u64>,
     /// One task is stopped for others so many times at most.
@@ -43,7 +45,7 @@ impl RebalanceSettings {
     /// Whether anything may ever be taken away for somebody else's sake.
     pub fn any(&self) -> bool {
         let by_share = self.threshold > 0 || self.lifetime || self.protected_fraction.is_some();
-        by_share || self.higher || self.elastic
+        by_share || self.higher || self.elastic || self.backfill
     }
 }
 
@@ -73,6 +75,8 @@ pub struct RawRebalance {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub higher: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub backfill: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stops_per_task: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stops_per_second: Option<f64>,
@@ -97,6 +101,7 @@ impl RawRebalance {
             earmark: read_seconds(fields, "earmark", bounds::REBALANCE_EARMARK),
             lifetime: flag("lifetime"),
             higher: flag("higher"),
+            backfill: flag("backfill"),
             elastic: flag("elastic"),
             stops_per_task: read_whole(fields, "stops_per_task", bounds::REBALANCE_STOPS_PER_TASK),
             stops_per_second: per_second.and_then(|cursor| cursor.number(0.0..=STOPS_PER_SECOND_MAX)),
@@ -112,6 +117,7 @@ impl RawRebalance {
         override_with(&mut self.earmark, &over.earmark);
         override_with(&mut self.lifetime, &over.lifetime);
         override_with(&mut self.higher, &over.higher);
+        override_with(&mut self.backfill, &over.backfill);
         override_with(&mut self.elastic, &over.elastic);
         override_with(&mut self.stops_per_task, &over.stops_per_task);
         override_with(&mut self.stops_per_second, &over.stops_per_second);
@@ -137,6 +143,7 @@ impl RawRebalance {
             earmark: seconds("rebalance.earmark", self.earmark, bounds::REBALANCE_EARMARK),
             lifetime: self.lifetime.unwrap_or(false),
             higher: self.higher.unwrap_or(false),
+            backfill: self.backfill.unwrap_or(false),
             elastic: self.elastic.unwrap_or(false),
             protected_fraction: protected_fraction.map(|fraction| (fraction * MILLION).round() as u64),
             stops_per_task: whole("rebalance.stops_per_task", self.stops_per_task, per_task),
@@ -169,6 +176,7 @@ impl From<&RebalanceSettings> for RawRebalance {
             earmark: Some(settings.earmark.as_seconds()),
             lifetime: Some(settings.lifetime),
             higher: Some(settings.higher),
+            backfill: Some(settings.backfill),
             elastic: Some(settings.elastic),
             stops_per_task: Some(settings.stops_per_task),
             stops_per_second: Some(rate.unwrap_or(0.0)),

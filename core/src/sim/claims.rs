@@ -10,6 +10,7 @@ use crate::id::{Attempt, NodeId};
 use crate::machine::{Broken, promise};
 use crate::messages::ClaimView;
 use crate::settings::ClaimAfter;
+use crate::spec::{OnPreempt, RoleSpec, Start};
 use crate::time::Span;
 
 use super::world::World;
@@ -50,6 +51,8 @@ impl World {
                 self.check_awaited(claim, id, &awaited)?;
             }
         }
+        let held_up = self.scheduler.held_up_by_fillers();
+        promise!(6, held_up.is_empty(), "{held_up:?} wait for nobody but those who go at once");
         Ok(())
     }
 
@@ -59,10 +62,39 @@ impl World {
         group.roles[usize::from(attempt.task.role)].shape.request.clone()
     }
 
-    /// Whoever came after the claim and is awaited says that it ends before the claimant is to start.
+    /// Whoever was just let onto what is claimed until the claimant can start may be stopped at any time.
+    pub(super) fn check_fillers(&self) -> Result<(), Broken> {
+        let rebalance = self.scheduler.settings().rebalance;
+        for (attempt, since) in self.scheduler.fillers().filter(|(_, since)| *since == self.now) {
+            let job = self.jobs.job(attempt.task.job()).expect("a job outlives its attempts");
+            let group = &job.spec.groups[attempt.task.group.index()];
+            let requeues =
+                |role: &RoleSpec| role.on_preempt.unwrap_or(rebalance.on_preempt) == OnPreempt::Requeue;
+            let requeues = match group.start {
+                Start::Independent => requeues(&group.roles[usize::from(attempt.task.role)]),
+                Start::Atomic => group.roles.iter().all(|role| requeues(role) && role.min == role.max),
+            };
+            let bounded =
+                rebalance.rate.is_some() || self.stop_watch.stopped(attempt.task) >= rebalance.stops_per_task;
+            let goes = requeues && rebalance.backfill && !bounded && !job.spec.standing.firm;
+            promise!(6, goes, "{attempt} fills what is claimed since {since} and does not give way");
+            let claims = self.scheduler.claims().into_iter().filter(|claim| claim.made < self.now);
+            for claim in claims.filter(|claim| self.stop_watch.was_cleared(claim.group)) {
+                let awaited = self.scheduler.awaited(claim.group);
+                let is_before = awaited.iter().any(|(_, awaited, _)| awaited.contains(&attempt));
+                promise!(6, !is_before, "{attempt} is let in before {}, for which others went", claim.group);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whoever came after the claim and is awaited says that it ends before the claimant is to start, or goes
+    /// once that can.
     fn check_awaited(&self, claim: &ClaimView, node: NodeId, awaited: &[Attempt]) -> Result<(), Broken> {
         let Some(expected) = claim.expected else { return Ok(()) };
-        for live in self.jobs.live().filter(|live| awaited.contains(&live.attempt)) {
+        let fillers: BTreeSet<Attempt> = self.scheduler.fillers().map(|(attempt, _)| attempt).collect();
+        let awaited = self.jobs.live().filter(|live| awaited.contains(&live.attempt));
+        for live in awaited.filter(|live| !fillers.contains(&live.attempt)) {
             let job = self.jobs.job(live.attempt.task.job()).expect("a job outlives its attempts");
             let group = &job.spec.groups[live.attempt.task.group.index()];
             let role = &group.roles[usize::from(live.attempt.task.role)];

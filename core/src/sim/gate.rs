@@ -28,6 +28,7 @@ pub(super) fn rebalance(rng: &mut Rng) -> RebalanceSettings {
         protected_fraction: rng.choice([None, Some(500_000), Some(1_000_000)]).expect("not empty"),
         stops_per_task: rng.choice([0, 1, 3, 3, 10, 10]).expect("not empty"),
         elastic: eager || rng.bool(),
+        backfill: eager || rng.bool(),
         rate: slow.then(|| Rate { millionths_per_second: rng.u64(50_000..2_000_000), burst: rng.u64(1..3) }),
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct StopWatch {
     for_whom: BTreeSet<(GroupId, GroupId)>,
     /// Which group gave to which so that they become more even, and when last.
     evened: BTreeMap<(GroupId, GroupId), Time>,
+    /// Groups for which work was stopped that ran on what they had claimed, until they start.
+    cleared: BTreeSet<GroupId>,
 }
 
 /// What gave does not get it back before that.
@@ -62,6 +64,7 @@ impl StopWatch {
     ) -> Result<(), Broken> {
         let placed = placed(out);
         self.started.extend(placed.iter().map(|task| (*task, now)));
+        self.cleared.retain(|group| !placed.iter().any(|task| task.group == *group));
         check_ended(now, before, scheduler, &placed)?;
         let rebalance = scheduler.settings().rebalance;
         if self.rate != rebalance.rate {
@@ -71,6 +74,9 @@ impl StopWatch {
             let beneficiary = record.cause.beneficiary();
             promise!(8, beneficiary.is_some(), "{:?}: somebody goes for nobody", record.cause);
             let beneficiary = beneficiary.expect("just seen");
+            if let StopCause::Backfill(_) = record.cause {
+                self.cleared.insert(beneficiary);
+            }
             let mut victims = 0;
             for task in record.units.iter().flatten() {
                 victims += 1;
@@ -90,6 +96,10 @@ impl StopWatch {
                     promise!(8, is_late, "{task} goes for {beneficiary} again after {before:?}");
                     continue;
                 }
+                if let StopCause::Backfill(_) = record.cause {
+                    // It had what was kept for somebody else: it was not taken from it.
+                    continue;
+                }
                 let turned = self.for_whom.contains(&(beneficiary, task.group));
                 promise!(8, !turned, "{task} goes for {beneficiary}, which went for it");
                 self.for_whom.insert((task.group, beneficiary));
@@ -98,6 +108,16 @@ impl StopWatch {
             self.check_rate(now)?;
         }
         Ok(())
+    }
+
+    /// How often a task was stopped for others.
+    pub(super) fn stopped(&self, task: TaskId) -> u64 {
+        self.times.get(&task).copied().unwrap_or(0)
+    }
+
+    /// Whether work was stopped that ran on what a group had claimed, and it has not started since.
+    pub(super) fn was_cleared(&self, group: GroupId) -> bool {
+        self.cleared.contains(&group)
     }
 
     /// In no span of time were more stopped than lay ready at its beginning and came since.

@@ -68,6 +68,9 @@ const OF_THE_GATE: &[Mutation] = &[
     Mutation::IgnoreStopRate,
     Mutation::StealEarmark,
     Mutation::KeepEarmark,
+    Mutation::FillFirm,
+    Mutation::FillForGood,
+    Mutation::FillAgain,
 ];
 
 #[test]

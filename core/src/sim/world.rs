@@ -56,7 +56,7 @@ pub struct World {
     pub(super) shares: ShareBook,
     usage_log: UsageLog,
     pub(super) ages: Ages,
-    stop_watch: StopWatch,
+    pub(super) stop_watch: StopWatch,
     /// Machines that break a promise go on, so that somebody else can mend it.
     pub(super) lenient: bool,
 }
@@ -234,6 +234,7 @@ impl World {
                 let before = (before.0.as_slice(), &before.1);
                 self.stop_watch.watch(self.now, before, &self.scheduler, &out)?;
                 self.check_evidence()?;
+                self.check_fillers()?;
                 self.history.check(self.now, &self.scheduler)?;
                 self.check_found_unable()?;
                 self.ages.watch(self.now, &self.scheduler);

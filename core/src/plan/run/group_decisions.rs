@@ -52,6 +52,7 @@ impl DryRun<'_> {
 
 fn why_claimed(claim: &ClaimView) -> String {
     let ends = match claim.awaited {
+        0 if claim.yielding > 0 => "those who run there go at once".to_owned(),
         0 => "there is room by now".to_owned(),
         1 => "1 task has to end there first".to_owned(),
         awaited => format!("{awaited} tasks have to end there first"),
