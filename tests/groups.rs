@@ -2,7 +2,8 @@
 //!
 //! Each file in `tests/groups/` is a list of cases: a goal, a dry-run file, and what must come of it.
 //! `assigned` names for each job the nodes that its tasks were given, in order; `order` the jobs in the order
-//! in which they started; `stopped` for each job why tasks of it were stopped; `waiting` for each job with waiting tasks words that the explanation must have.
+//! in which they started; `stopped` for each job why tasks of it were stopped; `waiting` for each job with
+//! waiting tasks words that the explanation must have.
 //! What was not taken is listed in `tests/groups/NOT_TAKEN.md`.
 
 use std::collections::BTreeMap;
@@ -113,6 +114,12 @@ fn sets_of_hosts_neither_block_each_other_nor_starve() {
 #[test]
 fn what_can_be_stopped_at_once_runs_on_what_is_claimed() {
     check_all(include_str!("groups/backfill.json"), 17);
+}
+
+/// Goal: hosts of labs serve the set of their lab before the queue, and labs come, go and are chosen by name.
+#[test]
+fn labs_and_their_hosts_serve_sets_and_queues() {
+    check_all(include_str!("groups/labs.json"), 8);
 }
 
 /// Goal: a set runs if and only if every member can have a host of its own.

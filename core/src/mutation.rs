@@ -118,8 +118,6 @@ pub enum Mutation {
     FillFirm,
     /// The Scheduler leaves work running on what is claimed although the claimant could start.
     FillForGood,
-    /// The Scheduler lets others in before a claimant for whom such work was stopped already.
-    FillAgain,
     /// The Scheduler goes on with the percents and weights that were in force before.
     KeepOldWeights,
     /// The TaskRunner reports a stop as done before the agent has confirmed it.

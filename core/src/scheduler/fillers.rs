@@ -38,11 +38,12 @@ impl Scheduler {
         rebalance.backfill && rebalance.rate.is_none() && rebalance.stops_per_task > 0
     }
 
-    /// Whether fillers are let onto what this claim keeps.
+    /// Whether fillers are let onto what this claim keeps: only while somebody else has to end first.
     pub(super) fn admits_fillers(&self, claim: &Claim) -> bool {
-        let again = mutation::active(Mutation::FillAgain);
         let claimant = groups::find(&self.jobs, claim.entry.group);
-        self.may_clear() && claimant.is_some_and(|group| !group.cleared || again)
+        let is_cleared = claimant.is_none_or(|group| group.cleared);
+        let stays = |live: &LiveView| !live.stopping && self.yields_from(live, claim.entry.group).is_none();
+        self.may_clear() && !is_cleared && self.awaited_live(claim).any(stays)
     }
 
     /// How many tasks may start next as fillers of this claim; of an atomic group all or none.
@@ -230,9 +231,10 @@ impl Scheduler {
         (!units.is_empty() && rooms.values().all(has_room)).then_some(units)
     }
 
-    /// Attempts that were let onto what is claimed until the claimant can start, and when they were placed.
+    /// Attempts that run on what is claimed until the claimant can start, and since when.
     pub fn fillers(&self) -> impl Iterator<Item = (Attempt, Time)> {
-        self.live.iter().filter(|live| live.fills).map(|live| (live.attempt, live.since))
+        let fillers = self.live.iter().filter(|live| live.fills && !live.stopping);
+        fillers.map(|live| (live.attempt, live.since))
     }
 
     /// Claimants that wait only for fillers who could be stopped now.

@@ -6,6 +6,7 @@ mod changes;
 mod choice;
 mod explanations;
 mod faults;
+mod fillers;
 mod gangs;
 mod hops;
 mod planning;

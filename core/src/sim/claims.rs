@@ -92,7 +92,9 @@ impl World {
     /// once that can.
     fn check_awaited(&self, claim: &ClaimView, node: NodeId, awaited: &[Attempt]) -> Result<(), Broken> {
         let Some(expected) = claim.expected else { return Ok(()) };
-        let fillers: BTreeSet<Attempt> = self.scheduler.fillers().map(|(attempt, _)| attempt).collect();
+        let fillers = self.scheduler.fillers().map(|(attempt, _)| attempt);
+        let stopping = self.cluster.live().filter(|live| live.stop.is_some()).map(|live| live.attempt);
+        let fillers: BTreeSet<Attempt> = fillers.chain(stopping).collect();
         let awaited = self.jobs.live().filter(|live| awaited.contains(&live.attempt));
         for live in awaited.filter(|live| !fillers.contains(&live.attempt)) {
             let job = self.jobs.job(live.attempt.task.job()).expect("a job outlives its attempts");

@@ -70,7 +70,6 @@ const OF_THE_GATE: &[Mutation] = &[
     Mutation::KeepEarmark,
     Mutation::FillFirm,
     Mutation::FillForGood,
-    Mutation::FillAgain,
 ];
 
 #[test]
