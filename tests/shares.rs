@@ -207,6 +207,41 @@ fn firm_work_and_long_lives_are_limited_beyond_the_fair_share() {
     assert_eq!(none["summary"]["assigned_by_job"], json!({"none": 7, "other": 1}));
 }
 
+/// Goal: what firm work used before counts against its queue until it has faded, and what takes its place needs no
+/// more than that had. Method: one queue alone has everything and ends. Its next job starts at once while the
+/// queue is alone; when another has come, so that its fair share is half, only after the flow has come down to
+/// that, times the factor: by half a power of two, or half of the half-time.
+#[test]
+fn firm_work_is_limited_by_its_flow() {
+    let job = |name: &str, queue: &str, cpus: u64| {
+        let request = json!({"cpu": cpus});
+        json!({"name": name, "queue": queue, "tasks": 1, "request": request})
+    };
+    let start = |other: bool| {
+        let settings = json!({"window": 0, "queue_key": "flow", "half_time": 80.0,
+                              "non_preemptible_factor": std::f64::consts::SQRT_2,
+                              "queues": [{"name": "a"}, {"name": "b"}]});
+        let mut scenario = json!({
+            "now": 0.0, "until": 200.0, "settings": settings, "jobs": [job("first", "a", 10)],
+            "nodes": [{"name": "n", "capacity": {"cpu": 10}}],
+            "running": [{"job": "first", "group": "tasks", "role": "task"}],
+            "events": [{"at": 10.0, "finish": {"job": "first"}}],
+        });
+        let events = scenario["events"].as_array_mut().expect("a list");
+        if other {
+            events.push(json!({"at": 10.0, "submit": job("other", "b", 1)}));
+        }
+        events.push(json!({"at": 10.0, "submit": job("next", "a", 5)}));
+        let report = report(&scenario);
+        let mut decisions = report["decisions"].as_array().expect("a list").iter();
+        let next = decisions.find(|one| one["job"] == json!("next"));
+        next.and_then(|one| one["at"].as_f64()).unwrap_or_else(|| panic!("it starts: {report}"))
+    };
+    assert_eq!(start(false), 10.0);
+    let faded = 10.0 + 40.0;
+    assert!((faded..=faded + 10.0).contains(&start(true)), "{}", start(true));
+}
+
 /// Goal: jobs that are compared by run time share by the weights of their bands. Method: two jobs of
 /// bands of weight 3 and 1 keep a cluster of four full for a while; every task runs one second.
 #[test]

@@ -10,6 +10,7 @@ use crate::resources::KindId;
 use crate::settings::{Ceiling, ShareSettings};
 use crate::shares::bucket::{Bucket, Rate};
 use crate::shares::caps::within_factor;
+use crate::shares::flow::FlowValue;
 use crate::time::{Span, Time};
 
 use super::Scheduler;
@@ -159,7 +160,9 @@ impl Scheduler {
         match (self.shapes.get(shape).lifetime(), settings.non_preemptible_factor, settings.excess_budget) {
             (None, Some(factor), _) => {
                 let firm = &queue.account.firm;
-                let flow = firm.value(now, settings.half_time).plus(cost).whole();
+                // What was used before counts until it has faded. What takes its place does not come on top.
+                let held = FlowValue::of_usage(firm.usage() + cost);
+                let flow = firm.value(now, settings.half_time).max(held).whole();
                 let fades = within(firm.usage() + cost, factor.millionths());
                 (!within(flow, factor.millionths())).then_some(Limit::NonPreemptible { fades })
             }
