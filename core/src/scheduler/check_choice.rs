@@ -69,18 +69,19 @@ impl Scheduler {
         let scarce =
             ["gpu", "cpu", "memory"].map(|name| kinds.id(name).expect("a kind that is always there"));
         let asker = spec.rules.asker.as_deref();
+        let stands = |node: &NodeEntry| (node.company.tasks, node.view.capacity.get(scarce[0]) > 0);
         let first = with_room.min_by_key(|(id, node)| match choice {
             NodeChoice::Pack => {
                 let mut left: Vec<i64> = scarce.iter().map(|kind| node.free.get(*kind)).collect();
                 let declared = node.free.amounts().iter().skip(scarce.len() + 1).copied();
                 left.extend(declared.chain(std::iter::repeat(0)).take(kinds.len() - scarce.len() - 1));
                 left.push(node.free.amounts().first().copied().unwrap_or(0));
-                (left, 0, 0, *id)
+                (left, 0, (0, false), *id)
             }
-            NodeChoice::Spread => (Vec::new(), node.company.of_service(service), node.company.tasks, *id),
+            NodeChoice::Spread => (Vec::new(), node.company.of_service(service), stands(node), *id),
             NodeChoice::OwnFirst => {
                 let far = i64::from(remoteness(asker, &node.view.facts));
-                (vec![far], node.company.of_service(service), node.company.tasks, *id)
+                (vec![far], node.company.of_service(service), stands(node), *id)
             }
         });
         first.map(|(id, _)| id)

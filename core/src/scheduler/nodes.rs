@@ -17,7 +17,7 @@ use crate::spec::{Company, Filters, NodeChoice, NodeFacts, PoolState, ShapeSpec}
 use super::faults::Faults;
 use super::live::LiveTable;
 use super::pools::Pools;
-use super::row::Fullness;
+use super::row::{Fullness, key, next_level};
 use super::scopes::{EVERYWHERE, ScopeId, Scopes};
 use super::standings::{Alike, Standings};
 use super::topology::Topology;
@@ -25,7 +25,7 @@ use super::topology::Topology;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Nodes {
     entries: Vec<Option<NodeEntry>>,
-    /// Nodes that take work, by (tasks, id), with what is free on them.
+    /// Nodes that take work, by their [`key`], with what is free on them.
     #[serde(skip, default = "empty_index")]
     index: FitTree<u64>,
     /// The sum of what is free on indexed nodes, by kind.
@@ -275,15 +275,15 @@ impl Nodes {
         mut bind: impl FnMut(NodeId, &mut NodeEntry),
     ) -> u32 {
         let request = &shape.request;
-        let tasks = self.get(first).expect("the index named it").company.tasks;
+        let level = next_level(key(first, self.get(first).expect("the index named it")));
         let (mut taken, nodes) = (0, self.entries.len());
-        self.index.sweep(request.amounts(), key(NodeId(0), tasks + 1), |index, mut place| {
+        self.index.sweep(request.amounts(), level, |index, mut place| {
             let id = NodeId(index as u32);
             let entry = self.entries[index].as_mut().expect("the index named it");
             entry.free -= request;
             entry.company.join(shape);
             // What fits leaves nothing negative behind: the node stays in the index.
-            place.set(key(id, entry.company.tasks), entry.free.amounts());
+            place.set(key(id, entry), entry.free.amounts());
             self.scopes.remember(id, entry, shape);
             bind(id, entry);
             self.scopes.note(id, nodes);
@@ -444,7 +444,7 @@ impl Nodes {
         change(entry);
         if entry.takes_work() {
             add(&mut self.open_free, &entry.free, 1);
-            self.index.set(id.index(), key(id, entry.company.tasks), entry.free.amounts());
+            self.index.set(id.index(), key(id, entry), entry.free.amounts());
         } else if was_indexed {
             self.index.remove(id.index());
         }
@@ -461,7 +461,7 @@ impl Nodes {
         }
         if entry.takes_work() {
             add(&mut self.open_free, &entry.free, 1);
-            self.index.set(id.index(), key(id, entry.company.tasks), entry.free.amounts());
+            self.index.set(id.index(), key(id, entry), entry.free.amounts());
         }
     }
 
@@ -481,10 +481,6 @@ impl Nodes {
 pub(super) fn admits(entries: &[Option<NodeEntry>], index: usize, shape: &ShapeSpec) -> bool {
     // Most tasks do not mind, and a node that somebody has for itself is in no index.
     !shape.minds_company() || entries[index].as_ref().is_some_and(|entry| entry.company.admits(shape))
-}
-
-pub(super) fn key(id: NodeId, tasks: u32) -> u64 {
-    u64::from(tasks) << u32::BITS | u64::from(id.0)
 }
 
 fn add(sums: &mut [i128], amounts: &Resources, times: i128) {

@@ -8,12 +8,13 @@ use crate::collections::{FitTree, RankTree};
 use crate::id::NodeId;
 use crate::spec::{Asker, remoteness};
 
-use super::nodes::{NodeEntry, key};
+use super::nodes::NodeEntry;
 
 /// What decides between nodes of one row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum RowOrder {
-    /// The fewest tasks of the service, where there is one, then the fewest tasks, then the smaller id.
+    /// The fewest tasks of the service, where there is one, then the fewest tasks, then those without GPUs, then
+    /// the smaller id.
     Fewest,
     /// The one that has the least left: see [`Fullness`].
     Fullest,
@@ -45,6 +46,21 @@ impl Fullness {
         let amount = |kind: usize| amounts.get(kind).copied().unwrap_or(0);
         Fullness { left: scarce_first.map(amount).collect(), node }
     }
+}
+
+/// Below these bits of a key it says whether the node has GPUs, and its id.
+const LEVEL_BITS: u32 = u32::BITS + 1;
+
+/// The place of a node among those with room: the fewest tasks, then those without GPUs, so that these stay for
+/// whoever asks for them, then the smaller id.
+pub(super) fn key(id: NodeId, entry: &NodeEntry) -> u64 {
+    let has_gpus = entry.view.capacity.amounts().get(GPU).is_some_and(|gpus| *gpus > 0);
+    u64::from(entry.company.tasks) << LEVEL_BITS | u64::from(has_gpus) << u32::BITS | u64::from(id.0)
+}
+
+/// The smallest key of all that come after nodes that differ from this one by their id only.
+pub(super) fn next_level(key: u64) -> u64 {
+    ((key >> u32::BITS) + 1) << u32::BITS
 }
 
 #[derive(Clone, Debug)]
@@ -93,11 +109,11 @@ impl Row {
         let node = self.node(slot);
         let free = entry.free.amounts();
         match &mut self.index {
-            RowIndex::Fewest(tree) => tree.set(slot, (tasks, key(node, entry.company.tasks)), free),
+            RowIndex::Fewest(tree) => tree.set(slot, (tasks, key(node, entry)), free),
             RowIndex::Fullest(tree, width) => tree.set(slot, Fullness::of(node, free, *width), free),
             RowIndex::Nearest(tree, asker) => {
                 let far = remoteness(asker.as_deref(), &entry.view.facts);
-                tree.set(slot, ((far, tasks), key(node, entry.company.tasks)), free);
+                tree.set(slot, ((far, tasks), key(node, entry)), free);
             }
         }
     }

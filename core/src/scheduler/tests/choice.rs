@@ -211,3 +211,22 @@ fn a_batch_of_one_looks_at_the_nodes_that_changed() {
         }
     }
 }
+
+/// Goal: among equals, tasks without GPUs leave the nodes with GPUs to those who ask for them. Method: two nodes
+/// of three have GPUs; tasks of a bag, one by one and of a service.
+#[test]
+fn among_equals_nodes_without_gpus_go_first() {
+    let with_gpus = both((CPU, 4), (GPU, 1));
+    let nodes =
+        || vec![node(0, with_gpus.clone()), node(1, Resources::of(CPU, 4)), node(2, with_gpus.clone())];
+    let plain = ShapeSpec { request: Resources::of(CPU, 1), ..ShapeSpec::default() };
+    let served = ShapeSpec { service: Some(("web".into(), 1)), ..plain.clone() };
+    for shape in [plain, served] {
+        let mut bench = Bench::new();
+        bench.hear(vec![SchedulerMessage::Nodes(nodes())]);
+        assert_eq!(nodes_of(&bench.hear(vec![shaped(1, 1, shape.clone())])), [1]);
+        // Now the others have fewer tasks.
+        assert_eq!(nodes_of(&bench.hear(vec![shaped(2, 2, shape.clone())])), [0, 2]);
+        assert_eq!(nodes_of(&bench.hear(vec![shaped(3, 2, shape)])), [1, 0]);
+    }
+}
