@@ -107,15 +107,16 @@ fn queues(settings: Value, jobs: Value, cpus: u64) -> Value {
 fn limits_are_named() {
     let job =
         |name: &str, tasks: u64| json!({"name": name, "queue": "a", "tasks": tasks, "request": {"cpu": 1}});
+    let over = |limit: &str, over: &str| json!({"kind": "cpu", "limit": limit, "over": over, "asked": "1", "ever": true});
     let cases = [
         (
             json!({"queues": [{"name": "a", "quota": {"cpu": 1}}]}),
-            json!({"quota": {"queue": "a", "kind": "cpu"}}),
+            json!({"quota": {"queue": "a", "by": over("1", "1")}}),
         ),
         (
             json!({"queues": [{"name": "a"}], "share_unit": "weighted",
                    "classes": [{"name": "c", "percent": 100, "cap": {"cpu": 1}}]}),
-            json!({"cap": {"class": "c", "kind": "cpu"}}),
+            json!({"cap": {"class": "c", "by": over("1", "1")}}),
         ),
         (
             json!({"queues": [{"name": "a"}], "rates": {"scheduling": {"per_second": 1.0, "burst": 1}}}),
@@ -145,6 +146,34 @@ fn a_queue_stands_against_its_fair_share_in_its_own_measure() {
         let sentence = waiting(&report, "a")["sentence"].as_str().expect("a text");
         assert!(sentence.contains(expected), "{sentence}");
     }
+}
+
+/// Goal: a limit does not hide what is in the way besides, and what it never allows is told. Method: a queue that
+/// has its quota on a node that is full, and one job that asks for more than the quota and than any node has.
+#[test]
+fn what_is_in_the_way_besides_a_limit_is_told_too() {
+    let job = |name: &str, cpu: u64| json!({"name": name, "queue": "a", "tasks": 2, "request": {"cpu": cpu}});
+    let settings = || json!({"queues": [{"name": "a", "quota": {"cpu": 1}}]});
+    let jobs = || json!([job("small", 1), job("large", 9)]);
+    let report = report(&queues(settings(), jobs(), 1));
+    let sentence = |job: &str| waiting(&report, job)["sentence"].as_str().expect("a text").to_owned();
+    let besides = "would exceed its quota of 1 cpu by 1 until so much of it ends; besides, no node has room now (of 1 \
+                   nodes 1 lack cpu)";
+    assert!(sentence("small").contains(besides), "{}", sentence("small"));
+    let limit = "besides, it asks for 9 cpu, and queue a never has more than its quota of 1";
+    assert!(sentence("large").contains(limit), "{}", sentence("large"));
+    let nearest = "nearest: 9 more cpu on node n, once the limit allows it";
+    assert!(sentence("large").ends_with(nearest), "{}", sentence("large"));
+    let free = self::report(&queues(settings(), jobs(), 8));
+    assert_eq!(waiting(&free, "small")["explanation"]["besides"], json!(null), "there is room for it");
+    // Both changes together let it run, each alone does not.
+    let runs = |quota: u64, cpus: u64| {
+        let settings = json!({"queues": [{"name": "a", "quota": {"cpu": quota}}]});
+        let report = self::report(&queues(settings, json!([job("small", 1), job("large", 9)]), cpus));
+        let decisions = report["decisions"].as_array().expect("a list").iter();
+        decisions.filter(|decision| decision["job"] == "large").count()
+    };
+    assert_eq!((runs(1, 11), runs(11, 2), runs(11, 11)), (0, 0, 1));
 }
 
 /// Goal: how many are ahead counts what is served before: higher bands, and in its own queue whoever is

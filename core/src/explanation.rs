@@ -9,6 +9,7 @@ use crate::breakdown::Breakdown;
 pub use crate::claim_note::{ClaimNote, KeptNode};
 use crate::gate_explanation::{GateOutlook, RunningTask};
 use crate::id::{GroupId, TaskId};
+pub use crate::nearest::{Amounts, Nearest, NewPlace};
 use crate::resources::Kinds;
 use crate::share_explanation::{LimitReason, ShareExplanation};
 use crate::spec::Filter;
@@ -30,6 +31,8 @@ pub struct Explanation {
     /// queue those that are before it in order.
     pub ahead: u64,
     pub reason: Reason,
+    /// What would still keep it if that were over: a lack of room besides a limit, or a limit besides that.
+    pub besides: Option<Box<Reason>>,
     /// Which share it waits in, and whose turn it is; nothing where everything is one share.
     pub share: Option<Box<ShareExplanation>>,
     /// Whether somebody could be stopped for it; nothing where nothing is ever taken away.
@@ -113,7 +116,8 @@ pub struct NoRoom {
     pub too_small: u64,
     /// Nodes that lack room now, by the resource of which they lack most.
     pub lacking: Vec<(String, u64)>,
-    /// Nodes that have room but keep it from this task: a port in use, replicas enough, somebody alone.
+    /// Nodes that have room but keep it from this task: a port in use, replicas enough, somebody alone, or
+    /// somebody else for whom it is kept.
     pub occupied: Vec<(Filter, u64)>,
     /// For an atomic group: how many of its tasks would find room now.
     pub placeable: u64,
@@ -216,27 +220,6 @@ pub struct FilterCount {
     pub only: u64,
 }
 
-/// What would let a task run.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[non_exhaustive]
-#[serde(rename_all = "snake_case")]
-pub enum Nearest {
-    /// So much more of these kinds, free on this node.
-    Room { node: String, missing: Vec<(String, String)> },
-    /// This node, once it takes new work.
-    Ready { node: String },
-    /// This node, if it passed this filter.
-    Suitable { node: String, filter: Filter },
-    /// The only node that may take it, once it passes all of these filters.
-    Several { node: String, filters: Vec<Filter> },
-    /// A node of this name: the tasks are for it alone and it is not there.
-    NamedNode { node: String },
-    /// Another node that has this much and suits.
-    AnotherNode { request: Vec<(String, String)> },
-    /// So many other nodes that have this much each and suit: for a group that starts as a whole.
-    OtherNodes { nodes: Vec<(u64, Vec<(String, String)>)> },
-}
-
 impl Explanation {
     /// One sentence for people.
     pub fn sentence(&self) -> String {
@@ -246,33 +229,18 @@ impl Explanation {
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tasks =
-            if self.waiting == 1 { "1 task waits".into() } else { format!("{} tasks wait", self.waiting) };
         match &self.reason {
-            Reason::NotWaiting => f.write_str("nothing waits"),
-            Reason::Running(runs) => write!(f, "{runs}"),
-            Reason::Window { closes } => {
-                write!(f, "{tasks}: identical tasks are collected until {closes}")
+            Reason::NotWaiting => f.write_str("nothing waits")?,
+            Reason::Running(runs) => runs.fmt(f)?,
+            reason => {
+                match self.waiting {
+                    1 => f.write_str("1 task waits: "),
+                    tasks => write!(f, "{tasks} tasks wait: "),
+                }?;
+                reason.fmt(f)?;
             }
-            Reason::Stopping { live } => {
-                write!(f, "{tasks}: {live} members of the group must end before it starts again")
-            }
-            Reason::NoCredit => {
-                write!(f, "{tasks}: the host has not dealt with earlier assignments yet")
-            }
-            Reason::NextTurn => write!(f, "{tasks}: a place is looked for in the next turn"),
-            Reason::Limited(limit) => write!(f, "{tasks}: {limit}"),
-            Reason::Surplus { more, because } => {
-                write!(f, "{tasks}: the group has its minimum; {more} more would be taken; {because}")
-            }
-            Reason::NoRoom(room) => write!(f, "{tasks}: no node has room now ({room})"),
-            Reason::NeverFits(room) if room.possible > 0 => {
-                write!(f, "{tasks}: they would not find room even if all nodes were empty ({room})")
-            }
-            Reason::NeverFits(room) => {
-                write!(f, "{tasks}: no node could take it even if empty ({room})")
-            }
-        }?;
+        }
+        self.besides.as_ref().map_or(Ok(()), |besides| write!(f, "; besides, {besides}"))?;
         match self.ahead {
             0 => Ok(()),
             1 => f.write_str("; 1 task is ahead"),
@@ -281,12 +249,46 @@ impl fmt::Display for Explanation {
         self.share.as_ref().map_or(Ok(()), |share| write!(f, "; {share}"))?;
         self.gate.as_ref().map_or(Ok(()), |gate| write!(f, "; {gate}"))?;
         self.claim.as_ref().map_or(Ok(()), |claim| write!(f, "; {claim}"))?;
-        match &self.reason {
-            Reason::NoRoom(room) | Reason::NeverFits(room) => {
-                room.on_node.as_ref().map_or(Ok(()), |on_node| write!(f, "; {on_node}"))?;
-                room.nearest.as_ref().map_or(Ok(()), |nearest| write!(f, "; nearest: {nearest}"))
+        let Some(room) = self.reason.room().or(self.besides.as_ref().and_then(|reason| reason.room())) else {
+            return Ok(());
+        };
+        room.on_node.as_ref().map_or(Ok(()), |on_node| write!(f, "; {on_node}"))?;
+        let Some(nearest) = &room.nearest else { return Ok(()) };
+        write!(f, "; nearest: {nearest}")?;
+        if self.besides.is_some() { f.write_str(", once the limit allows it") } else { Ok(()) }
+    }
+}
+
+impl Reason {
+    /// How the nodes stand, if that is a part of the reason.
+    pub fn room(&self) -> Option<&NoRoom> {
+        match self {
+            Reason::NoRoom(room) | Reason::NeverFits(room) => Some(room),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::NotWaiting => f.write_str("nothing waits"),
+            Reason::Running(runs) => runs.fmt(f),
+            Reason::Window { closes } => write!(f, "identical tasks are collected until {closes}"),
+            Reason::Stopping { live } => {
+                write!(f, "{live} members of the group must end before it starts again")
             }
-            _ => Ok(()),
+            Reason::NoCredit => f.write_str("the host has not dealt with earlier assignments yet"),
+            Reason::NextTurn => f.write_str("a place is looked for in the next turn"),
+            Reason::Limited(limit) => limit.fmt(f),
+            Reason::Surplus { more, because } => {
+                write!(f, "the group has its minimum; {more} more would be taken; {because}")
+            }
+            Reason::NoRoom(room) => write!(f, "no node has room now ({room})"),
+            Reason::NeverFits(room) if room.possible > 0 => {
+                write!(f, "they would not find room even if all nodes were empty ({room})")
+            }
+            Reason::NeverFits(room) => write!(f, "no node could take it even if empty ({room})"),
         }
     }
 }
@@ -326,6 +328,7 @@ impl fmt::Display for NoRoom {
             parts.push(match filter {
                 Filter::Ports => format!("{count} have a port in use"),
                 Filter::Replicas => format!("{count} have as many replicas as allowed"),
+                Filter::Kept => format!("{count} are kept for others"),
                 _ => format!("{count} would have to be shared with others"),
             });
         }
@@ -361,50 +364,6 @@ impl fmt::Display for InOnePool {
         let InOnePool { placeable, wanted, best } = self;
         write!(f, "room for {placeable} of {wanted} in one pool")?;
         best.as_ref().map_or(Ok(()), |best| write!(f, " (best: {best})"))
-    }
-}
-
-impl fmt::Display for Nearest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let others = |nodes: u64, request: &[(String, String)]| {
-            let amounts: Vec<String> =
-                request.iter().map(|(kind, amount)| format!("{amount} {kind}")).collect();
-            let with =
-                if amounts.is_empty() { String::new() } else { format!(" with {}", amounts.join(" and ")) };
-            match nodes {
-                1 => format!("another node{with} that suits"),
-                _ => format!("{nodes} other nodes{with} that suit"),
-            }
-        };
-        match self {
-            Nearest::Room { node, missing } => {
-                let parts = missing.iter().map(|(kind, amount)| format!("{amount} more {kind}"));
-                write!(f, "{} on node {node}", parts.collect::<Vec<_>>().join(" and "))
-            }
-            Nearest::Ready { node } => write!(f, "node {node} once it takes new work"),
-            Nearest::Suitable { node, filter } => match filter {
-                Filter::Plugins => write!(f, "node {node} if it had the plugins"),
-                Filter::Platform => write!(f, "node {node} if it had the platform"),
-                Filter::Pool => write!(f, "node {node} if it were in the pool"),
-                Filter::Access => write!(f, "node {node} if those who ask might use it"),
-                Filter::Custom(name) => write!(f, "node {node} if it passed the filter `{name}`"),
-                Filter::Units => write!(f, "node {node} if whole units were asked for"),
-                Filter::Ports => write!(f, "node {node} once its port is free"),
-                Filter::Replicas => write!(f, "node {node} once a replica there has ended"),
-                Filter::Exclusive => write!(f, "node {node} once nobody else is there"),
-                _ => write!(f, "node {node} if it satisfied the constraints"),
-            },
-            Nearest::Several { node, filters } => {
-                write!(f, "node {node}, where {} things are in the way", filters.len())
-            }
-            Nearest::NamedNode { node } => write!(f, "a node named {node}"),
-            Nearest::AnotherNode { request } => f.write_str(&others(1, request)),
-            Nearest::OtherNodes { nodes } => {
-                let parts: Vec<String> =
-                    nodes.iter().map(|(nodes, request)| others(*nodes, request)).collect();
-                f.write_str(&parts.join(" and "))
-            }
-        }
     }
 }
 

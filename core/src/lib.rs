@@ -22,6 +22,7 @@ pub mod machines;
 pub mod messages;
 pub mod monitor;
 mod mutation;
+pub mod nearest;
 pub mod node_agent;
 pub mod outcome;
 pub mod plan;

@@ -66,9 +66,9 @@ pub enum NextTurn {
 #[serde(rename_all = "snake_case")]
 pub enum LimitReason {
     /// The queue would hold more of this kind than its quota.
-    Quota { queue: String, kind: String },
+    Quota { queue: String, by: OverLimit },
     /// The class would hold more of this kind than its cap.
-    Cap { class: String, kind: String },
+    Cap { class: String, by: OverLimit },
     /// Work without a lifetime would go too far beyond the fair share of its queue. What was used before
     /// fades, or only an end helps.
     NonPreemptible { fades: bool },
@@ -78,15 +78,39 @@ pub enum LimitReason {
     Rate { until: Time },
 }
 
+/// By how much of one kind something would exceed a limit.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OverLimit {
+    pub kind: String,
+    pub limit: String,
+    /// So much of what is held would have to end first, or the limit be so much higher.
+    pub over: String,
+    /// What wants to start asks for this much.
+    pub asked: String,
+    /// Whether the limit ever allows it, when nothing is held.
+    pub ever: bool,
+}
+
+impl OverLimit {
+    fn describe(&self, whose: &str, what: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OverLimit { kind, limit, over, asked, ever } = self;
+        match ever {
+            true => write!(
+                f,
+                "{whose} would exceed its {what} of {limit} {kind} by {over} until so much of it ends"
+            ),
+            false => {
+                write!(f, "it asks for {asked} {kind}, and {whose} never has more than its {what} of {limit}")
+            }
+        }
+    }
+}
+
 impl fmt::Display for LimitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LimitReason::Quota { queue, kind } => {
-                write!(f, "queue {queue} would exceed its quota of {kind} until something of it ends")
-            }
-            LimitReason::Cap { class, kind } => {
-                write!(f, "class {class} would exceed its cap of {kind} until something of it ends")
-            }
+            LimitReason::Quota { queue, by } => by.describe(&format!("queue {queue}"), "quota", f),
+            LimitReason::Cap { class, by } => by.describe(&format!("class {class}"), "cap", f),
             LimitReason::NonPreemptible { fades: true } => {
                 f.write_str("its queue has used too much lately for work without a lifetime; that fades")
             }

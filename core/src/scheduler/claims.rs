@@ -72,6 +72,11 @@ impl Held {
         need
     }
 
+    /// So much of what is free is kept by now.
+    pub(super) fn kept(&self) -> Option<&Resources> {
+        self.kept.as_ref()
+    }
+
     /// What of this much free room is kept, when this much comes to it.
     fn keeps_of(&self, free: &Resources, coming: &Resources) -> Resources {
         let mut kept = Resources::new();

@@ -12,6 +12,7 @@ use crate::spec::{Filter, ShapeSpec};
 use super::Scheduler;
 use super::nodes::NodeEntry;
 use super::obstacles::{failures, on_node};
+use super::sight::Sight;
 
 /// The kind of which the largest part of the request is missing; ties go to the first.
 fn most_lacking(request: &Resources, free: &Resources) -> Option<KindId> {
@@ -60,6 +61,7 @@ struct NearestNode {
 }
 
 impl NearestNode {
+    /// `node` as those see it who ask.
     fn note(&mut self, id: NodeId, node: &NodeEntry, request: &Resources, failures: &[Filter]) {
         let [only] = failures else { return };
         match only {
@@ -80,14 +82,16 @@ impl NearestNode {
 }
 
 impl Scheduler {
-    pub(super) fn no_room(&self, shape: &ShapeSpec) -> NoRoom {
+    pub(super) fn no_room(&self, shape: &ShapeSpec, sight: &Sight) -> NoRoom {
         let mut room = NoRoom::default();
         let mut filters = FilterCounts::default();
         let mut nearest = NearestNode::default();
         let request = &shape.request;
         let mut unknown: Vec<&Key> = shape.spread.iter().collect();
-        for (id, nodes) in self.nodes.alike(std::iter::once(shape)) {
+        for (id, nodes) in self.nodes.alike(std::iter::once(shape), sight.apart()) {
             let node = self.nodes.get(id).expect("only nodes that are there stand somewhere");
+            let seen = sight.of(id, node);
+            let (node, failures) = (seen.bare, failures(shape, seen));
             room.nodes += nodes;
             unknown.retain(|fact| node.view.facts.fact(fact).is_none());
             let unsuitable = shape.rules.failures(&node.view.facts).next();
@@ -104,10 +108,11 @@ impl Scheduler {
                 count(&mut room.unsuitable, filter, nodes);
             } else if let Some(filter) = node.company.objections(shape).next() {
                 count(&mut room.occupied, filter, nodes);
+            } else if failures.contains(&Filter::Kept) {
+                count(&mut room.occupied, Filter::Kept, nodes);
             }
-            let failures = failures(shape, node);
             filters.note(&failures, nodes);
-            nearest.note(id, node, request, &failures);
+            nearest.note(id, seen.node, request, &failures);
         }
         room.unknown_spread = unknown.into_iter().map(ToString::to_string).collect();
         room.flagged = self.nodes.faults.flagged_for(shape).map_or(0, |flagged| flagged.len() as u64);
@@ -120,16 +125,17 @@ impl Scheduler {
         room.unsuitable.sort_unstable();
         room.occupied.sort_unstable();
         room.filters = filters.counts();
-        room.nearest = Some(self.nearest(nearest, shape));
+        room.nearest = Some(self.nearest(nearest, shape, sight));
         let pinned = shape.rules.node.as_ref().and_then(|name| self.nodes.named(name));
-        room.on_node = pinned.map(|(_, node)| on_node(shape, node, &self.settings.kinds));
+        room.on_node = pinned.map(|(id, node)| on_node(shape, sight.of(id, node), &self.settings.kinds));
         room
     }
 
-    fn nearest(&self, found: NearestNode, shape: &ShapeSpec) -> Nearest {
-        let name = |id: NodeId| self.nodes.get(id).expect("just seen").view.facts.name.clone();
+    fn nearest(&self, found: NearestNode, shape: &ShapeSpec, sight: &Sight) -> Nearest {
+        let entry = |id: NodeId| self.nodes.get(id).expect("just seen");
+        let name = |id: NodeId| entry(id).view.facts.name.clone();
         if let Some((_, id)) = found.room {
-            let free = &self.nodes.get(id).expect("just seen").free;
+            let free = &sight.of(id, entry(id)).node.free;
             let missing = shape.request.lacking_in(free).map(|one| self.amount(one)).collect();
             return Nearest::Room { node: name(id), missing };
         }
@@ -137,16 +143,18 @@ impl Scheduler {
             return Nearest::Ready { node: name(id) };
         }
         if let Some(name) = &shape.rules.node {
-            let pinned = self.nodes.named(name);
-            return match pinned {
-                None => Nearest::NamedNode { node: name.clone() },
-                Some((_, node)) => Nearest::Several { node: name.clone(), filters: failures(shape, node) },
+            return match self.nodes.named(name) {
+                None => Nearest::NamedNode { node: name.clone(), request: self.amounts(&shape.request) },
+                Some((id, node)) => {
+                    Nearest::Several { node: name.clone(), filters: failures(shape, sight.of(id, node)) }
+                }
             };
         }
         if let Some((id, filter)) = found.suitable {
             return Nearest::Suitable { node: name(id), filter };
         }
-        Nearest::AnotherNode { request: self.amounts(&shape.request) }
+        let pool = shape.rules.bound_pool.as_ref().map(ToString::to_string);
+        Nearest::AnotherNode { request: self.amounts(&shape.request), pool }
     }
 
     /// A request by the names of its kinds, for people.
@@ -154,7 +162,7 @@ impl Scheduler {
         request.iter().map(|one| self.amount(one)).collect()
     }
 
-    fn amount(&self, (kind, amount): (KindId, i64)) -> (String, String) {
+    pub(super) fn amount(&self, (kind, amount): (KindId, i64)) -> (String, String) {
         let kinds = &self.settings.kinds;
         (kinds.name(kind).to_owned(), kinds.unit(kind).format(amount))
     }

@@ -1,20 +1,27 @@
 //! Why a group waits, computed from the state as it is when somebody asks.
 
-use crate::explanation::{
-    Explanation, InOnePool, Nearest, NoRoom, NodeExplanation, Reason, Subject, Surplus,
-};
+use crate::explanation::{Explanation, NodeExplanation, Reason, Subject, Surplus};
 use crate::id::{GroupId, TaskId};
 use crate::messages::Refusal;
-use crate::resources::Resources;
 use crate::spec::Start;
 
 use super::Scheduler;
 use super::elastic::Phase;
 use super::groups::{GroupView, RoleView};
-use super::nodes::NodeEntry;
 use super::obstacles::on_node;
-use super::packing::without_copies;
 use super::prospects::Prospect;
+
+/// Why something waits, and what would still keep it if that were over.
+pub(super) struct Why {
+    reason: Reason,
+    besides: Option<Reason>,
+}
+
+impl From<Reason> for Why {
+    fn from(reason: Reason) -> Why {
+        Why { reason, besides: None }
+    }
+}
 
 impl Scheduler {
     /// Gets ready for questions: those that follow, until something changes, look at each way in which
@@ -38,7 +45,7 @@ impl Scheduler {
             let role = group.roles.get(usize::from(task.role)).ok_or_else(unknown)?;
             role.waits(task.index).ok_or_else(unknown)?;
         }
-        let (_, entry) = self.nodes.named(node).ok_or_else(|| Refusal::UnknownNode(node.to_owned()))?;
+        let (at, entry) = self.nodes.named(node).ok_or_else(|| Refusal::UnknownNode(node.to_owned()))?;
         let asked = |index: usize, role: &RoleView| match only {
             Some(task) => usize::from(task.role) == index && role.waits(task.index) == Some(true),
             None => role.waiting() > 0,
@@ -47,7 +54,10 @@ impl Scheduler {
         let explain = |(index, role): (usize, &RoleView)| NodeExplanation {
             group: id,
             role: index as u16,
-            on_node: on_node(&role.spec, entry, &self.settings.kinds),
+            on_node: {
+                let sight = self.sight(id, Some(role.shape));
+                on_node(&role.spec, sight.of(at, entry), &self.settings.kinds)
+            },
             settings: self.settings.version,
         };
         Ok(roles.map(explain).collect())
@@ -76,7 +86,7 @@ impl Scheduler {
         let waits = role.waits(task.index)?;
         if !waits && group.held_back() == 0 {
             let runs = self.explain_running(task).map(|runs| Reason::Running(Box::new(runs)));
-            return Some(self.explanation(task.group, 0, runs.unwrap_or(Reason::NotWaiting)));
+            return Some(self.explanation(task.group, 0, runs.unwrap_or(Reason::NotWaiting).into()));
         }
         // In an atomic group the hardest role keeps all of them waiting.
         let roles = if group.start == Start::Atomic { &group.roles } else { std::slice::from_ref(role) };
@@ -84,7 +94,9 @@ impl Scheduler {
         Some(self.explanation(task.group, waiting, self.reason(task.group, group, roles)))
     }
 
-    pub(super) fn explanation(&self, id: GroupId, waiting: u64, reason: Reason) -> Explanation {
+    pub(super) fn explanation(&self, id: GroupId, waiting: u64, why: Why) -> Explanation {
+        let Why { reason, besides } = why;
+        let besides = besides.map(Box::new);
         let waits = !matches!(reason, Reason::NotWaiting | Reason::Running(_));
         let ahead = if waits { self.tasks_ahead_of(id) } else { 0 };
         let group = self.group(id).filter(|_| waits);
@@ -94,28 +106,29 @@ impl Scheduler {
         });
         let share = shape.and_then(|shape| self.explain_share(id, shape)).map(Box::new);
         let claim = if waits { self.claim_note(id) } else { None };
-        Explanation { waiting, ahead, reason, share, claim, gate: None, settings: self.settings.version }
+        let settings = self.settings.version;
+        Explanation { waiting, ahead, reason, besides, share, claim, gate: None, settings }
     }
 
     /// Why these roles of the group wait.
-    fn reason(&self, id: GroupId, group: &GroupView, roles: &[RoleView]) -> Reason {
+    fn reason(&self, id: GroupId, group: &GroupView, roles: &[RoleView]) -> Why {
         if group.held_back() > 0 {
-            return Reason::Stopping { live: u64::from(group.live_count) };
+            return Reason::Stopping { live: u64::from(group.live_count) }.into();
         }
         if let Some(Phase::Running | Phase::Starting { .. }) = group.phase() {
-            return self.why_no_growth(group);
+            return self.why_no_growth(group).into();
         }
         let waiting_roles = || roles.iter().filter(|role| role.wants_room());
-        let Some(role) = waiting_roles().next() else { return Reason::NotWaiting };
+        let Some(role) = waiting_roles().next() else { return Reason::NotWaiting.into() };
         let shape = group.gang.unwrap_or(role.shape);
         if let Some(window) = self.shapes.get(shape).window {
-            return Reason::Window { closes: window.closes };
+            return Reason::Window { closes: window.closes }.into();
         }
         if self.is_starved() {
-            return Reason::NoCredit;
+            return Reason::NoCredit.into();
         }
         if self.has_more_to_plan() {
-            return Reason::NextTurn;
+            return Reason::NextTurn.into();
         }
         let is_unable = group.start == Start::Atomic && self.prospect(group) == Prospect::Never;
         self.reason_of_nodes(id, group, roles, is_unable)
@@ -128,47 +141,40 @@ impl Scheduler {
         group: &GroupView,
         roles: &[RoleView],
         is_unable: bool,
-    ) -> Reason {
+    ) -> Why {
         let waiting_roles = || roles.iter().filter(|role| role.wants_room());
         // The hardest role speaks for the group: the one for which the fewest nodes would do.
-        let mut reasons: Vec<NoRoom> = waiting_roles().map(|role| self.no_room(&role.spec)).collect();
-        reasons.sort_by_key(|room| room.possible);
-        let mut room = reasons.swap_remove(0);
+        let rooms = waiting_roles().map(|role| {
+            let sight = self.sight(id, Some(role.shape));
+            let room = self.no_room(&role.spec, &sight);
+            (room, sight)
+        });
+        let (mut room, sight) = rooms.min_by_key(|(room, _)| room.possible).expect("something waits");
         if group.start == Start::Atomic {
-            let (placeable, left) = self.placeable(group, |_| true);
-            room.placeable = placeable;
-            room.in_one_pool = self.in_one_pool(id, group);
-            room.within = self.within_hops(group);
             // What one task needs is not what the group needs.
-            let stays_near = room.within.is_some() || room.in_one_pool.is_some() || group.bound.is_some();
-            room.nearest = (!stays_near).then(|| self.other_nodes(group, &left)).flatten();
-        }
-        if room.possible == 0 || is_unable {
-            return Reason::NeverFits(room);
+            self.explain_whole(id, group, &sight, &mut room);
         }
         let shape = group.gang.or_else(|| waiting_roles().next().map(|role| role.shape));
         let limited = |role: &RoleView| self.shapes.is_limited(group.gang.unwrap_or(role.shape));
-        match waiting_roles().all(limited).then(|| self.explain_limit(shape?, self.now)) {
-            Some(Some(limit)) => Reason::Limited(limit),
-            // It was released by time alone: its deadline has come, or comes at once.
-            Some(None) => Reason::NextTurn,
-            None => Reason::NoRoom(room),
+        let limit = waiting_roles().all(limited).then(|| self.explain_limit(shape?, self.now));
+        if room.possible == 0 || is_unable {
+            return Why { reason: Reason::NeverFits(room), besides: limit.flatten().map(Reason::Limited) };
         }
-    }
-
-    /// The pool in which most of an atomic group that stays in one would find room.
-    fn in_one_pool(&self, id: GroupId, group: &GroupView) -> Option<InOnePool> {
-        if !self.decides_pool(id) {
-            return None;
-        }
-        let mut best = InOnePool { placeable: 0, wanted: group.waiting(), best: None };
-        for pool in self.nodes.pools.names() {
-            let (placeable, _) = self.placeable(group, |node| *node.view.facts.pool == **pool);
-            if placeable > best.placeable {
-                (best.placeable, best.best) = (placeable, Some(pool.to_string()));
+        match limit {
+            Some(Some(limit)) => {
+                let needed: u64 = waiting_roles().map(|role| u64::from(role.needed())).sum();
+                let ruled_out: u64 = room.filters.iter().map(|count| count.first).sum();
+                let is_full = match group.start {
+                    Start::Atomic => room.placeable < needed,
+                    Start::Independent => ruled_out == room.nodes,
+                };
+                let besides = is_full.then_some(Reason::NoRoom(room));
+                Why { reason: Reason::Limited(limit), besides }
             }
+            // It was released by time alone: its deadline has come, or comes at once.
+            Some(None) => Reason::NextTurn.into(),
+            None => Reason::NoRoom(room).into(),
         }
-        Some(best)
     }
 
     /// Why an elastic group that has its minimum does not grow.
@@ -187,58 +193,5 @@ impl Scheduler {
             None => Surplus::NothingFree,
         };
         Reason::Surplus { more, because }
-    }
-
-    /// The nodes with which an atomic group could start: one for each task that finds no room. Who minds
-    /// company is sure of a node only if it is alone there.
-    fn other_nodes(&self, group: &GroupView, left: &[u64]) -> Option<Nearest> {
-        let roles = || group.roles.iter().filter(|role| role.wants_room());
-        if roles().any(|role| role.spec.rules.node.is_some()) {
-            return None;
-        }
-        let minds_company = roles().any(|role| role.spec.minds_company());
-        let nodes = roles().zip(left).map(|(role, left)| {
-            let tasks = if minds_company { u64::from(role.needed()) } else { *left };
-            (tasks, self.amounts(&role.spec.request))
-        });
-        let nodes: Vec<_> = nodes.filter(|(tasks, _)| *tasks > 0).collect();
-        (!nodes.is_empty()).then_some(Nearest::OtherNodes { nodes })
-    }
-
-    /// How many tasks of an atomic group find room now when its roles take it one after the other, on
-    /// nodes that stand alike one after the other, and how many of each role that wants some do not.
-    fn placeable(&self, group: &GroupView, counts: impl Fn(&NodeEntry) -> bool) -> (u64, Vec<u64>) {
-        let waiting = || group.roles.iter().filter(|role| role.wants_room());
-        let alike = self.nodes.alike(waiting().map(|role| &*role.spec)).into_iter();
-        let entry = |id| self.nodes.get(id).expect("only nodes that are there stand somewhere");
-        let alike =
-            alike.map(|(id, nodes)| (entry(id), nodes)).filter(|(node, _)| node.takes_work() && counts(node));
-        let mut free: Vec<(&NodeEntry, Resources, u64)> =
-            alike.map(|(node, nodes)| (node, node.free.clone(), nodes)).collect();
-        let (mut placed, mut all_left) = (0, Vec::new());
-        for role in waiting() {
-            let (request, mut left) = (&role.spec.request, u64::from(role.needed()));
-            let mut after = Vec::with_capacity(free.len() + 2);
-            for (node, free, nodes) in free {
-                let each = request.copies_in(&free, left);
-                if each == 0 || !role.spec.rules.allow(&node.view.facts) {
-                    after.push((node, free, nodes));
-                    continue;
-                }
-                // So many nodes take as many as they can, one may take the rest.
-                let full = nodes.min(left / each);
-                let rest = if full < nodes { left - full * each } else { 0 };
-                for (nodes, tasks) in [(full, each), (u64::from(rest > 0), rest)] {
-                    after.push((node, without_copies(&free, request, tasks), nodes));
-                    left -= nodes * tasks;
-                    placed += nodes * tasks;
-                }
-                after.push((node, free, nodes - full - u64::from(rest > 0)));
-            }
-            after.retain(|(_, _, nodes)| *nodes > 0);
-            free = after;
-            all_left.push(left);
-        }
-        (placed, all_left)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::id::{GroupId, JobId};
 use crate::settings::ShareKey;
-use crate::share_explanation::{LimitReason, NextTurn, ShareExplanation, ShareLevel};
+use crate::share_explanation::{LimitReason, NextTurn, OverLimit, ShareExplanation, ShareLevel};
 use crate::share_report::{ShareBook, ShareStatus};
 use crate::shares::classes::ClassLoad;
 use crate::shares::ratio::Weight;
@@ -15,7 +15,7 @@ use super::Scheduler;
 use super::grants::Allowance;
 use super::keys::Key;
 use super::leaf::LeafId;
-use super::limits::Limit;
+use super::limits::{Excess, Limit};
 use super::order::Order;
 use super::pick::{KeyOf, Pick};
 use super::shapes::ShapeId;
@@ -163,12 +163,22 @@ impl Scheduler {
         let leaf = self.shapes.get(shape).leaf;
         let queue = self.shares.queue_of(leaf);
         let queue_name = || queue.queue.map_or(String::new(), |at| self.shares.queue_name(at).to_string());
-        let kind = |kind| self.settings.kinds.name(kind).to_owned();
+        let excess = |excess: Excess| {
+            let kinds = &self.settings.kinds;
+            let amount = |amount: i64| kinds.unit(excess.kind).format(amount);
+            OverLimit {
+                kind: kinds.name(excess.kind).to_owned(),
+                limit: amount(excess.limit),
+                over: amount(excess.over),
+                asked: amount(excess.asked),
+                ever: excess.asked <= excess.limit,
+            }
+        };
         Some(match self.limit_on(leaf, shape, now)? {
-            Limit::Quota(of) => LimitReason::Quota { queue: queue_name(), kind: kind(of) },
+            Limit::Quota(of) => LimitReason::Quota { queue: queue_name(), by: excess(of) },
             Limit::Cap(of) => {
                 let class = self.shares.class_names[usize::from(queue.class)].to_string();
-                LimitReason::Cap { class, kind: kind(of) }
+                LimitReason::Cap { class, by: excess(of) }
             }
             Limit::NonPreemptible { fades } => LimitReason::NonPreemptible { fades },
             Limit::ExcessBudget => LimitReason::ExcessBudget,

@@ -24,9 +24,9 @@ use super::shares::weight_of;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Limit {
     /// Its queue would hold more of this kind than its quota.
-    Quota(KindId),
+    Quota(Excess),
     /// Its class would hold more of this kind than its cap.
-    Cap(KindId),
+    Cap(Excess),
     /// Work without a lifetime would go too far beyond the fair share of its queue; it fades or it does
     /// not.
     NonPreemptible { fades: bool },
@@ -34,6 +34,16 @@ pub(super) enum Limit {
     ExcessBudget,
     /// So many tasks a second, over all or in its queue.
     Rate { until: Time },
+}
+
+/// By how much something would exceed a limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Excess {
+    pub(super) kind: KindId,
+    pub(super) limit: i64,
+    pub(super) over: i64,
+    /// What wants to start asks for this much by itself.
+    pub(super) asked: i64,
 }
 
 /// The books of limits.
@@ -103,12 +113,14 @@ impl Limits {
 }
 
 /// The first kind of which there would be too much.
-fn exceeds(ceiling: &Ceiling, account: &Account, request: &crate::resources::Resources) -> Option<KindId> {
-    let over = |(kind, most): &&(KindId, i64)| {
-        let added = request.get(*kind);
-        added > 0 && account.usage.get(*kind) + i128::from(added) > i128::from(*most)
+fn exceeds(ceiling: &Ceiling, account: &Account, request: &crate::resources::Resources) -> Option<Excess> {
+    let excess = |(kind, limit): &(KindId, i64)| {
+        let asked = request.get(*kind);
+        let over = account.usage.get(*kind) + i128::from(asked) - i128::from(*limit);
+        let over = i64::try_from(over).unwrap_or(i64::MAX);
+        (asked > 0 && over > 0).then_some(Excess { kind: *kind, limit: *limit, over, asked })
     };
-    ceiling.amounts.iter().find(over).map(|(kind, _)| *kind)
+    ceiling.amounts.iter().find_map(excess)
 }
 
 fn bucket_at(bucket: &mut Option<Bucket>, rate: Rate, now: Time) -> &mut Bucket {
@@ -130,16 +142,16 @@ impl Scheduler {
         let queue = self.shares.queue_of(leaf);
         let quota = queue.queue.and_then(|queue| settings.queues[queue as usize].quota.as_ref());
         // A queue without a class may have a share in several; its quota is for all of them.
-        if let Some(kind) = quota.and_then(|quota| match settings.classes.is_some() {
+        if let Some(excess) = quota.and_then(|quota| match settings.classes.is_some() {
             false => exceeds(quota, &queue.account, &request),
             true => exceeds(quota, &self.shares.whole_queue(queue.queue), &request),
         }) {
-            return Some(Limit::Quota(kind));
+            return Some(Limit::Quota(excess));
         }
         let class = usize::from(queue.class);
         let cap = settings.classes.as_ref().and_then(|classes| classes.caps[class].as_ref());
-        if let Some(kind) = cap.and_then(|cap| exceeds(cap, &self.shares.classes[class], &request)) {
-            return Some(Limit::Cap(kind));
+        if let Some(excess) = cap.and_then(|cap| exceeds(cap, &self.shares.classes[class], &request)) {
+            return Some(Limit::Cap(excess));
         }
         self.fair_limit_on(leaf, shape, now).or_else(|| self.rate_limit_on(leaf, shape, now))
     }

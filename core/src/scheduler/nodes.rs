@@ -389,9 +389,14 @@ impl Nodes {
         self.standings.catch_up(&self.entries);
     }
 
-    /// All nodes, by the first of those that stand alike for all of these shapes.
-    pub(super) fn alike<'a>(&self, shapes: impl Iterator<Item = &'a ShapeSpec> + Clone) -> Vec<Alike> {
-        self.standings.alike(shapes, &self.entries)
+    /// All nodes, by the first of those that stand alike for all of these shapes; those on which something
+    /// is `kept` each for itself.
+    pub(super) fn alike<'a>(
+        &self,
+        shapes: impl Iterator<Item = &'a ShapeSpec> + Clone,
+        kept: BTreeSet<NodeId>,
+    ) -> Vec<Alike> {
+        self.standings.alike(shapes, kept, &self.entries)
     }
 
     /// Whether those who ask how the nodes stand hear the truth.

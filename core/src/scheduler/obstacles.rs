@@ -5,9 +5,19 @@ use crate::resources::{KindId, Kinds};
 use crate::spec::{Filter, NodeFacts, ShapeSpec};
 
 use super::nodes::NodeEntry;
+use super::sight::Seen;
 
 /// Every filter that the node does not pass, in order.
-pub(super) fn failures(shape: &ShapeSpec, node: &NodeEntry) -> Vec<Filter> {
+pub(super) fn failures(shape: &ShapeSpec, seen: Seen<'_>) -> Vec<Filter> {
+    let mut failures = failures_of(shape, seen.bare);
+    // It is what is kept there that is in the way, if more is in the way because of it.
+    if !seen.is_bare() && failures_of(shape, seen.node) != failures {
+        failures.push(Filter::Kept);
+    }
+    failures
+}
+
+fn failures_of(shape: &ShapeSpec, node: &NodeEntry) -> Vec<Filter> {
     let ready = node.keeps_out(shape).then_some(Filter::Ready);
     // A node in deficit takes nothing at all until that is over.
     let room = node.free.has_negative() || !shape.request.fits_in(&node.free);
@@ -20,8 +30,9 @@ pub(super) fn failures(shape: &ShapeSpec, node: &NodeEntry) -> Vec<Filter> {
 }
 
 /// Everything that keeps tasks of this shape from the node, in words.
-pub(super) fn on_node(shape: &ShapeSpec, node: &NodeEntry, kinds: &Kinds) -> OnNode {
-    let reasons = failures(shape, node).into_iter().map(|filter| {
+pub(super) fn on_node(shape: &ShapeSpec, seen: Seen<'_>, kinds: &Kinds) -> OnNode {
+    let node = seen.bare;
+    let reasons = failures(shape, seen).into_iter().map(|filter| {
         let detail = detail(&filter, shape, node, kinds);
         NodeReason { filter, detail }
     });
@@ -73,6 +84,7 @@ fn detail(filter: &Filter, shape: &ShapeSpec, node: &NodeEntry, kinds: &Kinds) -
             own.and_then(|wanted| wanted.judge(facts).err())
                 .unwrap_or_else(|| format!("does not pass `{name}`"))
         }
+        Filter::Kept => "is kept for others until they start".to_owned(),
         Filter::Node => {
             let wanted = shape.rules.node.as_deref().unwrap_or_default();
             format!("is not the node `{wanted}` that it is for")

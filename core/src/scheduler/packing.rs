@@ -30,7 +30,7 @@ const CANDIDATES_MAX: usize = 64;
 const STEPS_MAX: u32 = 20_000;
 
 /// What is free on a node and who is there, while a distribution is tried.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Room {
     pub(super) free: Resources,
     pub(super) company: Company,
@@ -53,6 +53,27 @@ impl Room {
     pub(super) fn give_back(&mut self, shape: &ShapeSpec) {
         self.free += &shape.request;
         self.company.leave(shape);
+    }
+
+    /// Whether anything at all may be put here.
+    pub(super) fn is_usable(&self) -> bool {
+        !self.free.has_negative() && !self.company.is_closed()
+    }
+
+    /// How many tasks of this shape find room, up to `most`.
+    pub(super) fn places_for(&self, shape: &ShapeSpec, most: u64) -> u64 {
+        let most = self.places_at_most(shape, most);
+        let service = shape.service.as_ref().filter(|_| shape.max_per_node > 0);
+        let there = service.map(|(service, _)| self.company.of_service(service));
+        there.map_or(most, |there| most.min(u64::from(shape.max_per_node.saturating_sub(there))))
+    }
+
+    /// The room when so many tasks that find room were put here. Who minds company wants to know of each.
+    pub(super) fn with(&self, shape: &ShapeSpec, tasks: u64, minds: bool) -> Room {
+        let free = without_copies(&self.free, &shape.request, tasks);
+        let mut company = self.company.clone();
+        (0..if minds { tasks } else { 0 }).for_each(|_| company.join(shape));
+        Room { free, company }
     }
 
     /// No more tasks of this shape than these find room.

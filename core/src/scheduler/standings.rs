@@ -75,14 +75,14 @@ struct Filed {
 }
 
 /// Which nodes a question must look at one by one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Apart {
     /// All of them: it asks for names or addresses.
     everyone: bool,
     /// Those where somebody has a port or belongs to a service.
     company: bool,
-    /// The one that the tasks are for.
-    node: Option<NodeId>,
+    /// The ones that the tasks are for, and those on which something is kept.
+    nodes: BTreeSet<NodeId>,
 }
 
 /// Nodes that stand alike: the first of them, and how many they are.
@@ -115,16 +115,17 @@ impl Members {
         self.plain.is_empty() && self.others.is_empty()
     }
 
-    /// Adds these nodes to the list: together, but for the one and for those that are looked at one by one.
-    fn list(&self, apart: Apart, alike: &mut Vec<Alike>) {
-        let one = apart.node.filter(|one| self.plain.contains(one) || self.others.contains(one));
-        alike.extend(one.map(|one| (one, 1)));
-        let first = |nodes: &BTreeSet<NodeId>| nodes.iter().copied().find(|id| Some(*id) != one);
-        let is_there = |nodes: &BTreeSet<NodeId>| one.is_some_and(|one| nodes.contains(&one));
-        let count = |nodes: &BTreeSet<NodeId>| nodes.len() as u64 - u64::from(is_there(nodes));
-        if apart.company {
+    /// Adds these nodes to the list: together, but for those that are looked at one by one. Of these
+    /// `here` are among them.
+    fn list(&self, company: bool, here: &BTreeSet<NodeId>, alike: &mut Vec<Alike>) {
+        alike.extend(here.iter().map(|id| (*id, 1)));
+        let first = |nodes: &BTreeSet<NodeId>| nodes.iter().copied().find(|id| !here.contains(id));
+        let count = |nodes: &BTreeSet<NodeId>| {
+            nodes.len() as u64 - here.iter().filter(|id| nodes.contains(id)).count() as u64
+        };
+        if company {
             alike.extend(first(&self.plain).map(|first| (first, count(&self.plain))));
-            alike.extend(self.others.iter().filter(|id| Some(**id) != one).map(|id| (*id, 1)));
+            alike.extend(self.others.iter().filter(|id| !here.contains(id)).map(|id| (*id, 1)));
             return;
         }
         let first = first(&self.plain).into_iter().chain(first(&self.others)).min();
@@ -242,29 +243,40 @@ impl Standings {
         position.map(|index| NodeId(index as u32))
     }
 
-    /// All nodes, by the first of those that stand alike for all of these shapes. Where nothing is filed,
-    /// or what is filed is old, each node stands for itself: slower and as true.
+    /// All nodes, by the first of those that stand alike for all of these shapes. Nodes that are `kept` stand
+    /// each for itself. Where nothing is filed, or what is filed is old, all of them do: slower and as true.
     pub(super) fn alike<'a>(
         &self,
         shapes: impl Iterator<Item = &'a ShapeSpec> + Clone,
+        kept: BTreeSet<NodeId>,
         entries: &Entries,
     ) -> Vec<Alike> {
-        let mut apart = Apart::default();
+        let mut apart = Apart { nodes: kept, ..Apart::default() };
         let mut pinned = BTreeSet::new();
         for shape in shapes {
             apart.everyone |= looks_at_names(&shape.rules);
             apart.company |= shape.max_per_node > 0 || !shape.ports.is_empty();
             pinned.extend(shape.rules.node.as_ref());
         }
-        // Several names make several nodes stand apart: a question for which that is worth a list is rare.
-        apart.everyone |= pinned.len() > 1;
-        apart.node = pinned.first().and_then(|name| self.named(name, entries));
         let Some(built) = self.current().filter(|_| !apart.everyone) else {
             let there = entries.iter().enumerate().filter(|(_, entry)| entry.is_some());
             return there.map(|(index, _)| (NodeId(index as u32), 1)).collect();
         };
-        let mut alike = Vec::new();
-        built.classes.values().flat_map(BTreeMap::values).for_each(|members| members.list(apart, &mut alike));
+        apart.nodes.extend(pinned.into_iter().filter_map(|name| built.names.get(name)));
+        let mut here: BTreeMap<(&Arc<NodeFacts>, &Standing), BTreeSet<NodeId>> = BTreeMap::new();
+        for id in &apart.nodes {
+            if let Some(filed) = built.filed.get(id.index()).and_then(Option::as_ref) {
+                here.entry((&filed.facts, &filed.standing)).or_default().insert(*id);
+            }
+        }
+        let (mut alike, nobody) = (Vec::new(), BTreeSet::new());
+        for (facts, standings) in &built.classes {
+            for (standing, members) in standings {
+                // Most questions have nobody stand apart.
+                let here = if here.is_empty() { None } else { here.get(&(facts, standing)) };
+                members.list(apart.company, here.unwrap_or(&nobody), &mut alike);
+            }
+        }
         alike.sort_unstable();
         alike
     }

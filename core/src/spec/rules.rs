@@ -69,6 +69,8 @@ pub enum Filter {
     Units,
     /// A filter of the embedding service, by its name.
     Custom(Arc<str>),
+    /// What is free there is kept for somebody else.
+    Kept,
 }
 
 /// More of any one thing than this is refused.

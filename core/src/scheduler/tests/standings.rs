@@ -95,7 +95,9 @@ fn many_nodes_that_stand_alike_are_one_look() {
     bench.add_nodes(CPU, &amounts);
     bench.scheduler.prepare_to_explain();
     let any = ShapeSpec { request: Resources::of(CPU, 9), ..ShapeSpec::default() };
-    let alike = |bench: &Bench, shape: &ShapeSpec| bench.scheduler.nodes.alike(std::iter::once(shape));
+    let alike = |bench: &Bench, shape: &ShapeSpec| {
+        bench.scheduler.nodes.alike(std::iter::once(shape), Default::default())
+    };
     let five: Vec<_> = (0..5).map(|id| (NodeId(id), 400)).collect();
     assert_eq!(alike(&bench, &any), five);
     let rules = Rules { node: Some("n7".into()), ..Rules::default() };
@@ -152,7 +154,7 @@ fn a_busy_cluster_is_looked_at_node_by_node() {
     bench.add_nodes(CPU, &[4; 3_000]);
     bench.scheduler.prepare_to_explain();
     let any = ShapeSpec::default();
-    let looks = |bench: &Bench| bench.scheduler.nodes.alike(std::iter::once(&any)).len();
+    let looks = |bench: &Bench| bench.scheduler.nodes.alike(std::iter::once(&any), Default::default()).len();
     assert_eq!(looks(&bench), 1);
     bench.hear(vec![bag(1, 6_000, CPU, 1)]);
     while !bench.attempts().is_empty() {
