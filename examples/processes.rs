@@ -1,5 +1,5 @@
-//! Tasks as processes on a pretend cluster of this machine: what they say, how they end, and one that is
-//! told to stop.
+//! Tasks as processes on a pretend cluster of this machine: what they say, how they end, some that are told
+//! to stop, and that nothing is left when the service is interrupted.
 //!
 //!     cargo run --example processes
 
@@ -51,8 +51,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
     while handle.job(endless)?.live < 4 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    handle.cancel(endless).await?;
-    println!("endless: {} cancelled", handle.wait(endless).await?.cancelled);
+    // Ctrl-C ends the service, and processes do not hear of it: they lead groups of their own. Whoever is
+    // interrupted stops the runtime in order, as at any other end.
+    tokio::select! {
+        () = tokio::time::sleep(Duration::from_secs(1)) => {
+            handle.cancel(endless).await?;
+            println!("endless: {} cancelled", handle.wait(endless).await?.cancelled);
+        }
+        interrupted = tokio::signal::ctrl_c() => {
+            interrupted?;
+            println!("interrupted");
+        }
+    }
 
     let report = runtime.shutdown(Duration::from_secs(5)).await;
     println!("all threads ended: {}", report.threads_joined);

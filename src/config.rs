@@ -97,6 +97,15 @@ impl Config {
         &self.raw
     }
 
+    /// The same for a cluster whose nodes nobody listens to: a node is heard until the service says that it
+    /// is not.
+    #[must_use]
+    pub fn without_heartbeats(mut self) -> Config {
+        self.raw.deadlines.heartbeat = None;
+        self.settings = self.settings.without_heartbeats();
+        self
+    }
+
     /// The settings in effect.
     pub fn settings(&self) -> &Settings {
         &self.settings

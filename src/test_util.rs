@@ -71,7 +71,8 @@ impl TestCluster {
 
     /// The same with filters, as a runtime has them.
     pub fn with_filters(config: &Config, filters: &Filters) -> TestCluster {
-        let settings = Arc::new(Settings { filters: filters.clone(), ..config.settings().clone() });
+        let settings = config.without_heartbeats().settings().clone();
+        let settings = Arc::new(Settings { filters: filters.clone(), ..settings });
         let world = World::new(Arc::clone(&settings));
         TestCluster { world, settings, durations: Durations::default(), events: Vec::new() }
     }

@@ -262,6 +262,23 @@ async fn liveness(handle: &Handle, name: &str, expected: Liveness) {
     }
 }
 
+/// Goal: where heartbeats are expected, a node of which nobody hears loses its work by itself, and works again
+/// when it is heard.
+#[test]
+fn a_node_that_is_not_heard_is_given_up_without_being_told_so() {
+    run(async {
+        let (runtime, handle, _gate) = start("[deadlines]\nheartbeat = 0.1\ndown = 0.1").await;
+        liveness(&handle, "a", Liveness::Down).await;
+        let job = handle.submit(JobSpec::bag("work", 1).request("slot", 1)).await.expect("accepted");
+        let patience = Config::from_toml("[deadlines]\nheartbeat = 3600").expect("good settings");
+        handle.update_settings(patience.raw()).expect("good settings");
+        handle.heartbeat("a", true).await.expect("a is there");
+        reach(&handle, "a", Usage::Running).await;
+        assert_eq!(handle.job(job).expect("it is kept").live, 1);
+        runtime.shutdown(DEADLINE).await;
+    });
+}
+
 /// Goal: a silent node keeps what runs there if it is heard again in time, and has lost it if not. Then its work
 /// goes on elsewhere, and it takes new work only when what ran there has ended: never two at once.
 #[test]

@@ -254,6 +254,44 @@ fn nothing_is_left_when_the_runtime_stops() {
     });
 }
 
+/// Goal: nothing is left of a service that is interrupted with Ctrl-C and stops its runtime then. Method: this
+/// program as such a service, with deaf processes that have children.
+#[test]
+fn nothing_is_left_of_a_service_that_is_interrupted() {
+    const SERVICE: &str = "PLIMSOLL_INTERRUPTED_SERVICE";
+    if let Ok(script) = std::env::var(SERVICE) {
+        return run(async {
+            let executor = ProcessExecutor::new().grace(Duration::from_millis(100));
+            let (runtime, handle) = cluster("", 4, executor).await;
+            // Whoever sees the processes may interrupt at once.
+            let interrupted = tokio::signal::ctrl_c();
+            let mut interrupted = std::pin::pin!(interrupted);
+            assert!(tokio::time::timeout(Duration::ZERO, &mut interrupted).await.is_err());
+            handle.submit(job(4, shell(&script))).await.expect("accepted");
+            interrupted.await.expect("it can be waited for");
+            assert_eq!(runtime.shutdown(DEADLINE).await.abandoned, 0);
+        });
+    }
+    let scratch = Scratch::new("interrupted");
+    let deaf = "trap '' TERM INT; sleep 100 & echo $! >>PIDS; echo $$ >>PIDS; wait; wait";
+    let own = std::env::current_exe().expect("a test has a file");
+    let mut service = std::process::Command::new(own)
+        .args(["nothing_is_left_of_a_service_that_is_interrupted", "--exact"])
+        .env(SERVICE, deaf.replace("PIDS", &scratch.path("pids")))
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("it can be started");
+    run(async {
+        let pids = scratch.numbers("pids", 8).await;
+        assert!(pids.iter().all(|process| is_alive(*process)));
+        let told = std::process::Command::new("kill").args(["-INT", &service.id().to_string()]).status();
+        assert!(told.expect("kill can be started").success());
+        let ended = tokio::task::spawn_blocking(move || service.wait()).await.expect("no panic");
+        assert!(ended.expect("it can be waited for").success());
+        gone(&pids).await;
+    });
+}
+
 /// Goal: a node that is lost takes its processes along, and their tasks run again elsewhere.
 #[test]
 fn processes_of_a_removed_node_end_and_their_tasks_run_elsewhere() {

@@ -174,7 +174,7 @@ impl Front {
         context.spawn(answer.into_actor(self).map(move |alive, front, _| {
             if alive.unwrap_or(false) {
                 let back = vec![ClusterMessage::HeartbeatBack(node)];
-                front.router().cluster.do_send(Batch(back));
+                front.router().cluster.post(back);
             }
         }));
     }

@@ -35,6 +35,8 @@ mod slice;
 mod snapshot;
 mod subscriptions;
 #[cfg(test)]
+mod telling_tests;
+#[cfg(test)]
 mod tests;
 mod vital;
 mod wiring;

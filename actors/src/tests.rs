@@ -32,7 +32,7 @@ impl Executor for Nothing {
     }
 }
 
-fn options(executor: Option<Arc<dyn Executor>>, settings: Settings) -> EngineOptions {
+pub(crate) fn options(executor: Option<Arc<dyn Executor>>, settings: Settings) -> EngineOptions {
     EngineOptions {
         settings,
         executor,
@@ -46,11 +46,11 @@ fn options(executor: Option<Arc<dyn Executor>>, settings: Settings) -> EngineOpt
     }
 }
 
-fn node(name: &str, slots: i64) -> Box<NodeSpec> {
+pub(crate) fn node(name: &str, slots: i64) -> Box<NodeSpec> {
     Box::new(NodeSpec::new(name, Resources::of(SLOT, slots)))
 }
 
-fn bag(name: &str, tasks: u32) -> JobSpec {
+pub(crate) fn bag(name: &str, tasks: u32) -> JobSpec {
     JobSpec::bag(name, tasks, Resources::of(SLOT, 1))
 }
 

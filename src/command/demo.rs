@@ -69,7 +69,7 @@ const CORE_SECONDS_PER_JOB: f64 = 2.5;
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> io::Result<ExitCode> {
     let config = match Config::load(&arguments.preset) {
-        Ok(config) => config,
+        Ok(config) => config.without_heartbeats(),
         Err(error) => return output.problems(&error),
     };
     let mut builder = Runtime::builder().config(config).executor(PretendWork);

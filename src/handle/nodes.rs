@@ -37,7 +37,9 @@ impl Handle {
         self.ask(|reply| Command::SetPool(pool.to_owned(), state, reply)).await.map(drop)
     }
 
-    /// Tells whether a node's agent is heard. A node that is not heard for long loses its tasks.
+    /// Tells whether a node is heard. A silent node is suspect: it keeps what runs there and gets nothing new; after
+    /// `deadlines.down` what ran there is lost. With `deadlines.heartbeat` a node of which this does not say for
+    /// so long that it is heard is silent too; else it is heard until somebody says that it is not.
     pub async fn heartbeat(&self, name: &str, heard: bool) -> Result<(), RequestError> {
         self.ask(|reply| Command::Heartbeat(name.to_owned(), heard, reply)).await.map(drop)
     }

@@ -8,6 +8,8 @@ use crate::id::{GroupId, TaskId};
 use crate::machine::{Broken, promise};
 use crate::outcome::Phase;
 use crate::resources::Resources;
+use crate::spec::Liveness;
+use crate::time::Time;
 
 use super::ClusterState;
 
@@ -34,6 +36,13 @@ impl ClusterState {
             promise!(1, used == node.used, "{id} holds {used:?} but its ledger says {:?}", node.used);
             let noted = node.units.as_ref().map(|units| units.held.clone()).unwrap_or_default();
             promise!(1, held == noted, "{id} does not know which of its units are held");
+            let expected = match node.liveness {
+                Liveness::Ready => !self.settings.deadlines.heartbeat.is_zero(),
+                Liveness::Suspect => true,
+                Liveness::Down => false,
+            };
+            let awaited = node.silent_until != Time::NEVER;
+            promise!(4, expected == awaited, "{id} is {:?} and awaited: {awaited}", node.liveness);
             let reserved = node.reservation.is_some();
             promise!(3, !reserved || node.tasks() == 0, "{id} is reserved but work runs there");
             promise!(1, phases == node.phases, "{id} counts its phases wrongly");

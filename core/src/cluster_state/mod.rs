@@ -59,8 +59,9 @@ pub struct ClusterState {
     /// Nodes ever added; an agent's sessions begin with its node's number, shifted.
     last_incarnation: u64,
     last_reservation: u64,
+    /// When silent nodes become suspect, and suspect ones are given up.
     #[serde(skip)]
-    down_deadlines: Deadlines,
+    silences: Deadlines,
     /// When nodes that broke down are tried again.
     #[serde(skip)]
     probes: Deadlines,
@@ -86,7 +87,7 @@ impl ClusterState {
             last_sweep: 0,
             last_incarnation: 0,
             last_reservation: 0,
-            down_deadlines: Deadlines::default(),
+            silences: Deadlines::default(),
             probes: Deadlines::default(),
             preparations: Deadlines::default(),
         }
@@ -147,13 +148,12 @@ impl ClusterState {
         let session = self.last_incarnation << u32::BITS;
         out.runner.push(RunnerMessage::NodeAdded { node: id, session });
         out.node_event(NodeEvent::Added { node: id, name: spec.facts.name.clone(), session });
-        let suspect_until = now + self.settings.deadlines.down;
-        let mut node = Node::new(spec, suspect_until);
+        let mut node = Node::new(spec);
         NodeFacts::be_judged_by(&mut node.facts, &self.settings.filters);
         node.session = session;
         node.pool_state = self.pool_state(&node.facts.pool);
-        self.down_deadlines.set(id.index(), node.down_at);
         self.nodes[id.index()] = Some(node);
+        self.expect_news(now, id);
         self.begin_usage(now, id);
         self.announce(id, out);
         out.reply(ticket, Answer::Node(id));
@@ -213,7 +213,7 @@ impl ClusterState {
         self.forget_usage(now, id);
         self.vacant.push(id);
         self.pending.forget(id);
-        self.down_deadlines.clear(id.index());
+        self.silences.clear(id.index());
         self.probes.clear(id.index());
         self.preparations.clear(id.index());
         out.runner.push(RunnerMessage::NodeGone(id));
@@ -264,13 +264,14 @@ impl ClusterState {
             ClusterMessage::HeartbeatLost(node) => self.heartbeat_lost(now, node, out),
             ClusterMessage::Unresponsive(node) => self.unresponsive(now, node, out),
             ClusterMessage::NodeDown(node) => self.node_down(now, node, out),
-            ClusterMessage::HeartbeatBack(node) => self.heartbeat_back(node, out),
-            ClusterMessage::Swept { node, sweep } => self.swept(node, sweep, out),
+            ClusterMessage::HeartbeatBack(node) => self.heartbeat_back(now, node, out),
+            ClusterMessage::Swept { node, sweep } => self.swept(now, node, sweep, out),
             ClusterMessage::AskUsage { ticket, of, since } => self.tell_usage(now, ticket, of, since, out),
             ClusterMessage::Settings(settings) => {
-                let kept_before = self.keeps_usage();
+                let (kept_before, heartbeat) = (self.keeps_usage(), self.settings.deadlines.heartbeat);
                 Settings::replace(&mut self.settings, settings);
                 self.change_retention(now, kept_before);
+                self.change_heartbeat(now, heartbeat);
             }
             ClusterMessage::LookAgain => {
                 let nodes: Vec<NodeId> = self.nodes().map(|(id, _)| id).collect();
@@ -321,8 +322,8 @@ impl Machine for ClusterState {
     type Message = ClusterMessage;
 
     fn receive(&mut self, now: Time, batch: Vec<ClusterMessage>, out: &mut Outbox) {
-        while let Some(index) = self.down_deadlines.pop_due(now) {
-            self.give_up(NodeId(index as u32), out);
+        while let Some(index) = self.silences.pop_due(now) {
+            self.silent(now, NodeId(index as u32), out);
         }
         while let Some(index) = self.probes.pop_due(now) {
             self.probe(NodeId(index as u32), out);
@@ -338,7 +339,7 @@ impl Machine for ClusterState {
     }
 
     fn wake_at(&self) -> Option<Time> {
-        let deadlines = [&self.down_deadlines, &self.probes, &self.preparations];
+        let deadlines = [&self.silences, &self.probes, &self.preparations];
         deadlines.into_iter().filter_map(Deadlines::earliest).min()
     }
 
@@ -350,11 +351,10 @@ impl Machine for ClusterState {
     }
 
     fn rebuild(&mut self) {
-        (self.down_deadlines, self.probes) = (Deadlines::default(), Deadlines::default());
+        (self.silences, self.probes) = (Deadlines::default(), Deadlines::default());
         self.preparations = Deadlines::default();
         for (index, node) in self.nodes.iter().enumerate() {
-            let down_at = node.as_ref().map_or(Time::NEVER, |node| node.down_at);
-            self.down_deadlines.set(index, down_at);
+            self.silences.set(index, node.as_ref().map_or(Time::NEVER, |node| node.silent_until));
             self.probes.set(index, node.as_ref().map_or(Time::NEVER, Node::probe_at));
             self.preparations.set(index, node.as_ref().map_or(Time::NEVER, Node::preparation_due));
         }

@@ -40,8 +40,8 @@ pub struct Node {
     pub units: Option<Box<NodeUnits>>,
     /// Who is here, as far as newcomers mind.
     pub company: Company,
-    /// When a suspect node is given up.
-    pub(super) down_at: Time,
+    /// When a node becomes suspect unless it is heard before, or a suspect one is given up.
+    pub(super) silent_until: Time,
     /// The sweep that a returned node has to confirm before it takes work.
     pub(super) sweep: Option<u64>,
     /// Why the node was set broken, unless that was done by hand.
@@ -90,9 +90,8 @@ impl Usage {
 }
 
 impl Node {
-    pub(super) fn new(mut spec: NodeSpec, suspect_until: Time) -> Node {
+    pub(super) fn new(mut spec: NodeSpec) -> Node {
         spec.facts.named_kinds = spec.units.kinds();
-        let down_at = if spec.liveness == Liveness::Suspect { suspect_until } else { Time::NEVER };
         Node {
             facts: Arc::new(spec.facts),
             capacity: spec.capacity,
@@ -106,7 +105,7 @@ impl Node {
             used: Resources::new(),
             units: NodeUnits::of(spec.units),
             company: Company::default(),
-            down_at,
+            silent_until: Time::NEVER,
             sweep: None,
             breakdown: None,
             failed_in_a_row: Vec::new(),

@@ -9,6 +9,7 @@ use crate::messages::{EndReport, JobMessage, Placement, Plan, PlanPart, Schedule
 use crate::outcome::{Exit, FailureCause};
 use crate::resources::{KindId, Resources};
 use crate::spec::{Liveness, ShapeSpec};
+use crate::time::Span;
 
 const SLOT: KindId = KindId(0);
 
@@ -136,6 +137,43 @@ fn a_node_given_up_loses_its_attempts_and_must_be_swept_before_it_works_again() 
     assert_eq!(bench.cluster.node(NodeId(0)).expect("there").liveness, Liveness::Down, "an old sweep");
     bench.hear(ClusterMessage::Swept { node: NodeId(0), sweep: 1 });
     assert_eq!(bench.cluster.node(NodeId(0)).expect("there").liveness, Liveness::Ready);
+}
+
+/// Goal: where heartbeats are expected, a node that misses one is suspect by itself, and given up if it goes on.
+/// Method: the next deadline tells until when the node may be silent.
+#[test]
+fn a_node_that_is_not_heard_in_time_is_suspect_by_itself() {
+    let seconds = |seconds| Time(1) + Span::from_whole_seconds(seconds);
+    let heartbeat = |every| {
+        let mut settings = Settings { version: every + 1, ..Settings::default() };
+        settings.deadlines.heartbeat = Span::from_whole_seconds(every);
+        ClusterMessage::Settings(Arc::new(settings))
+    };
+    let mut bench = Bench::new();
+    assert_eq!(bench.cluster.wake_at(), None, "nobody said that nodes are heard");
+    bench.hear(heartbeat(10));
+    let version = bench.version();
+    bench.hear(plan(&[0], version, false));
+    assert_eq!(bench.cluster.wake_at(), Some(seconds(10)));
+    let heard = |name: &str| ClusterMessage::Heartbeat { ticket: Ticket(3), name: name.into(), heard: true };
+    bench.hear_at(seconds(6), heard("n"));
+    assert_eq!(bench.cluster.wake_at(), Some(seconds(16)));
+    let liveness = |bench: &Bench| bench.cluster.node(NodeId(0)).expect("there").liveness;
+    bench.hear_at(seconds(16), ClusterMessage::Seen { sequence: 0 });
+    assert_eq!((liveness(&bench), bench.cluster.live().count()), (Liveness::Suspect, 1));
+    bench.hear_at(seconds(20), heard("n"));
+    assert_eq!((liveness(&bench), bench.cluster.wake_at()), (Liveness::Ready, Some(seconds(30))));
+    bench.hear_at(seconds(30), ClusterMessage::Seen { sequence: 0 });
+    let down = bench.cluster.wake_at().expect("a suspect node is given up some day");
+    assert_eq!(down, seconds(30) + Settings::default().deadlines.down);
+    bench.hear_at(down, heartbeat(5));
+    assert_eq!((liveness(&bench), bench.cluster.live().count()), (Liveness::Down, 0));
+    assert_eq!(bench.cluster.wake_at(), None, "nothing more is expected of it");
+    bench.hear_at(down, heard("n"));
+    bench.hear_at(down, ClusterMessage::Swept { node: NodeId(0), sweep: 1 });
+    assert_eq!(bench.cluster.wake_at(), Some(down + Span::from_whole_seconds(5)));
+    bench.hear_at(down, heartbeat(0));
+    assert_eq!(bench.cluster.wake_at(), None);
 }
 
 #[test]

@@ -86,7 +86,8 @@ struct DryRun<'a> {
 impl<'a> DryRun<'a> {
     /// All nodes and all jobs of the file arrive in one turn.
     fn begin(scenario: &'a Scenario) -> Result<DryRun<'a>, PlanError> {
-        let settings = Arc::new(scenario.settings.clone());
+        // The file says which nodes are heard.
+        let settings = Arc::new(scenario.settings.clone().without_heartbeats());
         let mut world = World::new(Arc::clone(&settings));
         world.now = scenario.now;
         let add = |node| ClusterMessage::AddNode { ticket: Ticket(0), node: Box::new(node) };

@@ -53,6 +53,7 @@ pub const PREPARE: Bounds<Span> = Bounds::new(HOUR, SHORTEST_DEADLINE, LONG);
 pub const RUN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(86_400), SHORTEST_DEADLINE, LONG);
 pub const OVERHEAD: Bounds<Span> = Bounds::new(Span::from_whole_seconds(15), Span::ZERO, LONG);
 pub const STOP: Bounds<Span> = Bounds::new(Span::from_whole_seconds(30), SHORTEST_DEADLINE, LONG);
+pub const HEARTBEAT: Bounds<Span> = Bounds::new(Span::ZERO, Span::ZERO, LONG);
 pub const DOWN: Bounds<Span> = Bounds::new(Span::from_whole_seconds(60), SHORTEST_DEADLINE, LONG);
 
 pub const HALF_TIME: Bounds<Span> = Bounds::new(HOUR, Span::from_millis(1), LONG);
@@ -125,6 +126,7 @@ pub const DESCRIPTIONS: &[(&str, &str)] = &[
     ("deadlines.run", "seconds an attempt may run unless its role gives a `timeout`"),
     ("deadlines.overhead", "seconds an attempt gets on top of the `timeout` of its role"),
     ("deadlines.stop", "seconds until a node must confirm a stop"),
+    ("deadlines.heartbeat", "seconds without a heartbeat that make a node suspect; 0 waits to be told so"),
     ("deadlines.down", "seconds of silence until a suspect node is given up"),
     (
         "claim_after",

@@ -105,6 +105,13 @@ impl Settings {
         Ok(Settings { version: self.version + 1, filters: self.filters.clone(), ..settings })
     }
 
+    /// For nodes that nobody listens to: they are heard unless somebody says that they are not.
+    #[must_use]
+    pub fn without_heartbeats(mut self) -> Settings {
+        self.deadlines.heartbeat = Span::ZERO;
+        self
+    }
+
     /// How long something waits until nodes may be kept for it; nothing if they never are.
     pub fn claims_after(&self) -> Option<Span> {
         Some(self.claim_after.0).filter(|after| *after < bounds::CLAIM_AFTER.maximum)
@@ -166,6 +173,9 @@ pub struct DeadlineSettings {
     pub overhead: Span,
     /// From a stop until the node agent confirms it; then the node counts as silent.
     pub stop: Span,
+    /// From one heartbeat of a node until it is suspect unless there was another; zero lets only the host say
+    /// that a node is silent.
+    pub heartbeat: Span,
     /// From the first missed heartbeat until a suspect node is given up as down.
     pub down: Span,
 }
@@ -215,6 +225,7 @@ impl Default for DeadlineSettings {
             run: bounds::RUN.default,
             overhead: bounds::OVERHEAD.default,
             stop: bounds::STOP.default,
+            heartbeat: bounds::HEARTBEAT.default,
             down: bounds::DOWN.default,
         }
     }

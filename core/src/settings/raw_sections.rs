@@ -59,6 +59,8 @@ pub struct RawDeadlines {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub down: Option<f64>,
 }
 
@@ -163,6 +165,7 @@ impl RawDeadlines {
             run: read_seconds(fields, "run", bounds::RUN),
             overhead: read_seconds(fields, "overhead", bounds::OVERHEAD),
             stop: read_seconds(fields, "stop", bounds::STOP),
+            heartbeat: read_seconds(fields, "heartbeat", bounds::HEARTBEAT),
             down: read_seconds(fields, "down", bounds::DOWN),
         }
     }
@@ -173,6 +176,7 @@ impl RawDeadlines {
         override_with(&mut self.run, &over.run);
         override_with(&mut self.overhead, &over.overhead);
         override_with(&mut self.stop, &over.stop);
+        override_with(&mut self.heartbeat, &over.heartbeat);
         override_with(&mut self.down, &over.down);
     }
 
@@ -183,6 +187,7 @@ impl RawDeadlines {
             run: seconds_or_default(log, "deadlines.run", self.run, bounds::RUN),
             overhead: seconds_or_default(log, "deadlines.overhead", self.overhead, bounds::OVERHEAD),
             stop: seconds_or_default(log, "deadlines.stop", self.stop, bounds::STOP),
+            heartbeat: seconds_or_default(log, "deadlines.heartbeat", self.heartbeat, bounds::HEARTBEAT),
             down: seconds_or_default(log, "deadlines.down", self.down, bounds::DOWN),
         }
     }
@@ -227,6 +232,7 @@ impl From<&DeadlineSettings> for RawDeadlines {
             run: Some(deadlines.run.as_seconds()),
             overhead: Some(deadlines.overhead.as_seconds()),
             stop: Some(deadlines.stop.as_seconds()),
+            heartbeat: Some(deadlines.heartbeat.as_seconds()),
             down: Some(deadlines.down.as_seconds()),
         }
     }

@@ -94,6 +94,8 @@ pub(super) struct Troublemaker {
     nodes: u64,
     tickets: u64,
     settings: u64,
+    /// What everybody was told last, if it was changed.
+    told: Option<Arc<Settings>>,
     old_reports: Vec<(Link, Batch)>,
 }
 
@@ -101,7 +103,8 @@ const OLD_REPORTS_MAX: usize = 64;
 
 impl Troublemaker {
     pub(super) fn new(rng: Rng, mixer: Option<Mixer>) -> Troublemaker {
-        Troublemaker { rng, mixer, jobs: 0, nodes: 0, tickets: 0, settings: 0, old_reports: Vec::new() }
+        let (jobs, nodes, tickets, settings, told) = (0, 0, 0, 0, None);
+        Troublemaker { rng, mixer, jobs, nodes, tickets, settings, told, old_reports: Vec::new() }
     }
 
     pub(super) fn ticket(&mut self) -> Ticket {
@@ -175,7 +178,7 @@ impl Troublemaker {
                         Settings { version: self.settings, shares, ..settings }
                     }
                 };
-                world.tell_settings(&Arc::new(settings));
+                self.tell_settings(world, settings);
             }
         }
     }
@@ -186,6 +189,12 @@ impl Troublemaker {
             Some(mixer) => mixer.settings(drawn),
             None => drawn,
         }
+    }
+
+    fn tell_settings(&mut self, world: &mut World, settings: Settings) {
+        let settings = Arc::new(settings);
+        world.tell_settings(&settings);
+        self.told = Some(settings);
     }
 
     pub(super) fn submit(&mut self, world: &mut World) {
@@ -281,8 +290,14 @@ impl Troublemaker {
         }
     }
 
-    /// Mends everything: nodes answer, take work and have room again.
+    /// Mends everything: nodes answer, take work and have room again, and nobody listens for heartbeats.
     pub(super) fn heal(&mut self, world: &mut World) {
+        let told = self.told.clone().unwrap_or_else(|| Arc::new(world.scheduler.settings().clone()));
+        if !told.deadlines.heartbeat.is_zero() {
+            self.settings += 1;
+            let settings = Settings { version: self.settings, ..Settings::clone(&told) };
+            self.tell_settings(world, settings.without_heartbeats());
+        }
         for node in world.cut.clone() {
             world.join(node);
         }
@@ -343,15 +358,19 @@ impl Troublemaker {
     }
 }
 
-/// The heartbeat monitor's part: whoever is heard and not ready is reported as back.
+/// The heartbeat monitor's part: whoever is heard and not ready is reported as back, and where heartbeats are
+/// expected, everybody who is heard.
 pub(super) fn report_heartbeats(world: &mut World) {
-    let silent: Vec<NodeId> = world
+    let expected = !world.scheduler.settings().deadlines.heartbeat.is_zero();
+    let heard: Vec<NodeId> = world
         .cluster
         .nodes()
-        .filter(|(id, node)| node.liveness != crate::spec::Liveness::Ready && !world.cut.contains(id))
+        .filter(|(id, node)| {
+            (expected || node.liveness != crate::spec::Liveness::Ready) && !world.cut.contains(id)
+        })
         .map(|(id, _)| id)
         .collect();
-    for node in silent {
+    for node in heard {
         tell_cluster(world, ClusterMessage::HeartbeatBack(node));
     }
 }

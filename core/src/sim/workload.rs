@@ -45,6 +45,7 @@ pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
         run: Span::from_millis(rng.u64(1_000..20_000)),
         overhead: Span::from_millis(rng.u64(0..200)),
         stop: Span::from_millis(rng.u64(500..3_000)),
+        heartbeat: heartbeat(rng),
         down: Span::from_millis(rng.u64(100..3_000)),
     };
     // A few tasks a turn in one world of three: what a turn leaves over is as good as what it does.
@@ -74,6 +75,16 @@ pub(super) fn settings(rng: &mut Rng, version: u64) -> Settings {
         rebalance: gate::rebalance(rng),
         claim_after: claims::after(rng),
         ..Settings::default()
+    }
+}
+
+/// In one world of four nodes are to be heard now and then. Drawn aside, so that the rest of what a seed
+/// decides does not depend on it.
+fn heartbeat(rng: &Rng) -> Span {
+    let mut aside = Rng::with_seed(rng.clone().u64(..));
+    match aside.u8(0..4) {
+        0 => Span::from_millis(aside.u64(100..5_000)),
+        _ => Span::ZERO,
     }
 }
 

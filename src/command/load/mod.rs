@@ -89,7 +89,7 @@ const EXAMPLES: &str = "Examples:
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> io::Result<ExitCode> {
     let config = match Config::load(&arguments.preset) {
-        Ok(config) => config,
+        Ok(config) => config.without_heartbeats(),
         Err(error) => return output.problems(&error),
     };
     if let Some(path) = &arguments.report {

@@ -1,8 +1,9 @@
 //! The six states of usage, and every change that makes a node pending, or must not.
 
 use super::*;
+use crate::messages::{HostMessage, UsageAnswer, UsageOf};
 use crate::outcome::Phase;
-use crate::spec::{Availability, Condition, PoolState, ReservationSpec};
+use crate::spec::{Access, Availability, Condition, PoolState, ReservationSpec};
 
 impl Bench {
     /// One node that the Scheduler has looked at.
@@ -30,6 +31,27 @@ impl Bench {
     fn patch(&mut self, patch: NodePatch) {
         let (ticket, name, patch) = (Ticket(1), "n".to_owned(), Box::new(patch));
         self.hear(ClusterMessage::UpdateNode { ticket, name, patch });
+    }
+
+    /// Says something at a moment, and lets the Scheduler look at what that makes pending.
+    fn at(&mut self, now: Time, message: ClusterMessage) {
+        self.hear_at(now, message);
+        let pending = self.out.scheduler.iter().find_map(|message| match message {
+            SchedulerMessage::Pending { sequence, .. } => Some(*sequence),
+            _ => None,
+        });
+        if let Some(sequence) = pending {
+            self.hear_at(now, ClusterMessage::Seen { sequence });
+        }
+    }
+
+    fn time_since(&mut self, now: Time, since: Time) -> UsageAnswer {
+        let (ticket, of, since) = (Ticket(7), UsageOf::Node("n".into()), Some(since));
+        let out = self.hear_at(now, ClusterMessage::AskUsage { ticket, of, since });
+        match &out.host[..] {
+            [HostMessage::Reply { answer: Answer::Usage(answer), .. }] => (**answer).clone(),
+            other => panic!("usage is told, not {other:?}"),
+        }
     }
 
     fn condition(&mut self, condition: Condition) {
@@ -60,7 +82,7 @@ type Step = (&'static str, fn(&mut Bench), Usage);
 
 #[test]
 fn every_change_that_lets_a_node_take_work_makes_it_pending() {
-    let steps: [Step; 12] = [
+    let steps: [Step; 16] = [
         ("set automated", |bench| bench.condition(Condition::Automated), Usage::Pending),
         ("set manual", |bench| bench.condition(Condition::Manual), Usage::Idle),
         ("set broken", |bench| bench.condition(Condition::Broken), Usage::Idle),
@@ -75,6 +97,32 @@ fn every_change_that_lets_a_node_take_work_makes_it_pending() {
                 let capacity = Some(Resources::of(SLOT, 3));
                 bench.patch(NodePatch { capacity, ..NodePatch::default() });
             },
+            Usage::Pending,
+        ),
+        (
+            "others use less of it",
+            |bench| bench.patch(NodePatch { reserved: Some(Resources::new()), ..NodePatch::default() }),
+            Usage::Pending,
+        ),
+        (
+            "it is known better",
+            |bench| {
+                let labels = Some([("disk".to_owned(), "ssd".to_owned())].into());
+                bench.patch(NodePatch { labels, plugins: Some(vec!["net".into()]), ..NodePatch::default() });
+            },
+            Usage::Pending,
+        ),
+        (
+            "it is for others too",
+            |bench| {
+                let access = Access { requestors: vec!["*".into()], ..Access::owned_by("ann") };
+                bench.patch(NodePatch { access: Some(Some(Arc::new(access))), ..NodePatch::default() });
+            },
+            Usage::Pending,
+        ),
+        (
+            "it comes into another pool",
+            |bench| bench.patch(NodePatch { pool: Some("lab".into()), ..NodePatch::default() }),
             Usage::Pending,
         ),
         (
@@ -150,4 +198,57 @@ fn a_reserved_node_is_not_pending_until_it_is_given_back() {
     assert_eq!(bench.usage(), Usage::Running, "it is still hers");
     bench.hear(ClusterMessage::Return { ticket: Ticket(1), name: "n".into() });
     assert_eq!(bench.usage(), Usage::Pending);
+}
+
+fn day(days: f64) -> Time {
+    Time::ZERO + Span::from_seconds(days * 86_400.0).expect("not too long")
+}
+
+fn conditioned(condition: Condition) -> ClusterMessage {
+    let patch = NodePatch { condition: Some(condition), ..NodePatch::default() };
+    ClusterMessage::UpdateNode { ticket: Ticket(1), name: "n".into(), patch: Box::new(patch) }
+}
+
+fn seconds(answer: &UsageAnswer) -> Vec<(Condition, Usage, u64)> {
+    let spent = answer.times.iter().filter(|time| !time.span.is_zero());
+    spent.map(|time| (time.condition, time.usage, time.span.0 / 1_000_000)).collect()
+}
+
+/// Goal: four days of a node add up. Method: the first of them broken, half of the third in the hands of
+/// somebody, half of the fourth at work, and idle else.
+#[test]
+fn the_days_of_a_node_are_told_by_condition_and_usage() {
+    let mut bench = Bench::seen();
+    bench.at(day(0.0), conditioned(Condition::Broken));
+    bench.at(day(2.0), conditioned(Condition::Automated));
+    bench.at(day(3.0), conditioned(Condition::Manual));
+    let (ticket, name) = (Ticket(1), "n".to_owned());
+    let wish = Box::new(ReservationSpec { who: "ann".into(), prepare: None });
+    bench.at(day(3.0), ClusterMessage::Reserve { ticket, name: name.clone(), wish });
+    bench.at(day(3.5), ClusterMessage::Return { ticket, name });
+    bench.at(day(3.5), conditioned(Condition::Automated));
+    let version = bench.version();
+    bench.at(day(4.5), plan(&[0], version, false));
+    bench.at(day(4.5), ClusterMessage::Progress(vec![(attempt(0, 1), Phase::Running)]));
+    let mut told = seconds(&bench.time_since(day(5.0), day(1.0)));
+    told.sort_unstable_by_key(|(_, _, seconds)| *seconds);
+    let half = 43_200;
+    assert_eq!(told.iter().map(|(.., seconds)| seconds).sum::<u64>(), 8 * half, "nothing is left out");
+    for expected in [
+        (Condition::Broken, Usage::Idle, 2 * half),
+        (Condition::Automated, Usage::Idle, 4 * half),
+        (Condition::Manual, Usage::Running, half),
+        (Condition::Automated, Usage::Running, half),
+    ] {
+        assert!(told.contains(&expected), "{expected:?} is not in {told:?}");
+    }
+}
+
+/// Goal: time that nothing interrupts is told whole, however long ago it began.
+#[test]
+fn a_node_that_nobody_needs_is_idle_the_whole_time() {
+    let mut bench = Bench::seen();
+    let told = bench.time_since(day(5.0), day(1.0));
+    assert_eq!(seconds(&told), [(Condition::Automated, Usage::Idle, 345_600)]);
+    assert_eq!(told.complete_since, day(1.0));
 }

@@ -11,8 +11,8 @@ use super::DryRun;
 impl DryRun<'_> {
     /// Other settings are in effect from now on.
     pub(super) fn change_settings(&mut self, settings: &Arc<Settings>) {
-        self.settings = Arc::clone(settings);
-        self.world.tell_settings(settings);
+        self.settings = Arc::new(Settings::clone(settings).without_heartbeats());
+        self.world.tell_settings(&self.settings);
     }
 
     /// Everything that runs on a node ends well. Nothing to end is nothing wrong, as where a host says so.
