@@ -71,7 +71,7 @@ impl TestCluster {
 
     /// The same with filters, as a runtime has them.
     pub fn with_filters(config: &Config, filters: &Filters) -> TestCluster {
-        let settings = config.without_heartbeats().settings().clone();
+        let settings = config.settings().clone().without_heartbeats();
         let settings = Arc::new(Settings { filters: filters.clone(), ..settings });
         let world = World::new(Arc::clone(&settings));
         TestCluster { world, settings, durations: Durations::default(), events: Vec::new() }
@@ -194,9 +194,12 @@ impl TestCluster {
     /// Why tasks of a job wait, group by group.
     pub fn why_waiting(&self, job: JobId) -> Vec<Explanation> {
         let Ok(known) = self.world.jobs.job(job) else { return Vec::new() };
-        let groups = (0..known.groups.len()).map(|index| GroupId::new(job, index as u16));
-        let explanations = groups.filter_map(|group| self.world.scheduler.explain(group));
-        explanations.filter(|explanation| explanation.waiting > 0).collect()
+        let groups = known.groups.iter().enumerate().flat_map(|(index, group)| {
+            let queued = self.world.scheduler.explain(GroupId::new(job, index as u16));
+            let delayed = Explanation::of_delay(group.delay(self.world.now), self.settings.version);
+            Explanation::with_delay(queued, Some(delayed))
+        });
+        groups.filter(|explanation| explanation.waiting > 0).collect()
     }
 
     /// Tasks of a job that ended in this state.

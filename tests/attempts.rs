@@ -7,13 +7,15 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
+use plimsoll::core::explanation::Reason;
+use plimsoll::core::id::GroupId;
 use plimsoll::core::messages::{JobEvent, NodeEvent};
 use plimsoll::core::outcome::{FailureCause, Outcome, Phase, TaskState};
 use plimsoll::core::spec::Retries;
 use plimsoll::core::time::Span;
 use plimsoll::{
     BoxFuture, Config, Event, Executor, GroupSpec, Handle, JobSpec, JobStatus, NodeSpec, RoleSpec, Runtime,
-    TaskContext, TaskError, blocking_tasks, tasks,
+    TaskContext, TaskError, TaskId, blocking_tasks, tasks,
 };
 
 use outcomes::outcomes;
@@ -159,6 +161,45 @@ fn a_task_that_is_out_of_retries_tells_how_its_attempts_went() {
         for (pair, least) in history.attempts.windows(2).zip([wait, Span(2 * wait.0)]) {
             assert!(pair[1].bound.since(pair[0].ended) >= least, "{pair:?}");
         }
+        runtime.shutdown(DEADLINE).await;
+    });
+}
+
+/// Goal: a task that waits before it is tried again waits visibly, and why and until when is told. Method: one that
+/// fails at once and waits for an hour, beside one that waits for room.
+#[test]
+fn what_waits_to_be_tried_again_says_so() {
+    run(async {
+        let (runtime, handle) = start("", tasks(|_| async { Err(TaskError::new("no luck")) })).await;
+        let retries = Retries { backoff: Span::from_whole_seconds(60), ..Retries::new(2) };
+        let id = handle.submit(job(RoleSpec::new("r", 2).retries(retries))).await.expect("accepted");
+        let explained = loop {
+            let explained = handle.explain(id).await.expect("it is known");
+            if matches!(&explained[..], [one] if one.waiting == 2 && matches!(one.reason, Reason::Delayed { .. }))
+            {
+                break explained;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        };
+        let Reason::Delayed { until } = explained[0].reason else { unreachable!("it was looked at") };
+        assert!(until > handle.now(), "{}", explained[0]);
+        let of_task = |index| TaskId { group: GroupId::new(id, 0), role: 0, index };
+        let mut times = Vec::new();
+        for index in [0, 1] {
+            let history = handle.task(of_task(index)).await.expect("it is kept");
+            let explained = handle.explain(of_task(index)).await.expect("it is known");
+            assert_eq!(explained.len(), 1, "it is not queued: {explained:?}");
+            let not_before = history.not_before.expect("it waits");
+            assert_eq!(
+                (explained[0].waiting, &explained[0].reason),
+                (1, &Reason::Delayed { until: not_before })
+            );
+            times.push(not_before);
+        }
+        assert_eq!(times.iter().min(), Some(&until), "the first of them");
+        handle.cancel(id).await.expect("it is known");
+        assert_eq!(handle.wait(id).await.expect("it ends").cancelled, 2);
+        assert_eq!(handle.explain(id).await.expect("it is kept"), []);
         runtime.shutdown(DEADLINE).await;
     });
 }

@@ -56,6 +56,8 @@ pub enum Command {
     /// How nodes spent their time, since the beginning or a moment.
     Usage(UsageOf, Option<Time>, ReplySender),
     Explain(Subject, ReplySender),
+    /// What of this waits for the time at which it is tried again.
+    ExplainDelay(Subject, ReplySender),
     /// What keeps it from the node of this name.
     ExplainOn(Subject, String, ReplySender),
     Settings(Arc<Settings>),

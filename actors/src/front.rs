@@ -19,7 +19,7 @@ use crate::herald::{Expect, Flush, Herald, Subscribe};
 use crate::lane::Lane;
 use crate::monitor::ForMonitor;
 use crate::replies::Tickets;
-use crate::router::{Batch, Router};
+use crate::router::Router;
 use crate::shell::Common;
 use crate::slice::Slice;
 use crate::snapshot::{self, SnapshotResult};

@@ -91,6 +91,9 @@ impl Slice {
             Command::Explain(subject, reply) => {
                 ask!(self.scheduler, SchedulerMessage::Explain { subject }, tickets, reply)
             }
+            Command::ExplainDelay(subject, reply) => {
+                ask!(self.jobs, JobMessage::ExplainDelay { subject }, tickets, reply)
+            }
             Command::ExplainOn(subject, node, reply) => {
                 ask!(self.scheduler, SchedulerMessage::ExplainOn { subject, node }, tickets, reply)
             }

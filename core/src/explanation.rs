@@ -53,6 +53,8 @@ pub enum Reason {
     Running(Box<RunningTask>),
     /// Its window collects identical tasks until then.
     Window { closes: Time },
+    /// Attempts of these tasks did not end well, and the first of them is tried again at this moment.
+    Delayed { until: Time },
     /// Members of the group still have to end before it can start again as a whole.
     Stopping { live: u64 },
     /// The host has not dealt with earlier assignments yet.
@@ -221,6 +223,35 @@ pub struct FilterCount {
 }
 
 impl Explanation {
+    /// So many tasks wait for the time at which they are tried again; none of them is queued.
+    pub fn of_delay(delay: Option<(u64, Time)>, settings: u64) -> Explanation {
+        let (waiting, reason) =
+            delay.map_or((0, Reason::NotWaiting), |(tasks, until)| (tasks, Reason::Delayed { until }));
+        Explanation {
+            waiting,
+            ahead: 0,
+            reason,
+            besides: None,
+            share: None,
+            gate: None,
+            claim: None,
+            settings,
+        }
+    }
+
+    /// What is said of a group of which some are queued and others are tried again later. A group that starts
+    /// as a whole, of which nothing has to end any more, waits for that time only.
+    pub fn with_delay(queued: Option<Explanation>, delayed: Option<Explanation>) -> Vec<Explanation> {
+        let delayed = delayed.filter(Explanation::says_something);
+        let queued = queued.filter(|one| delayed.is_none() || one.reason != Reason::Stopping { live: 0 });
+        queued.into_iter().chain(delayed).filter(Explanation::says_something).collect()
+    }
+
+    /// Whether something waits or runs.
+    pub fn says_something(&self) -> bool {
+        self.waiting > 0 || matches!(self.reason, Reason::Running(_))
+    }
+
     /// One sentence for people.
     pub fn sentence(&self) -> String {
         self.to_string()
@@ -275,6 +306,9 @@ impl fmt::Display for Reason {
             Reason::NotWaiting => f.write_str("nothing waits"),
             Reason::Running(runs) => runs.fmt(f),
             Reason::Window { closes } => write!(f, "identical tasks are collected until {closes}"),
+            Reason::Delayed { until } => {
+                write!(f, "what did not end well is tried again after a while, next at {until}")
+            }
             Reason::Stopping { live } => {
                 write!(f, "{live} members of the group must end before it starts again")
             }

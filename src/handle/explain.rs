@@ -1,7 +1,7 @@
 //! Asking why something waits.
 
 use plimsoll_actors::Command;
-use plimsoll_core::explanation::{Explanation, NodeExplanation, Reason, Subject};
+use plimsoll_core::explanation::{Explanation, NodeExplanation, Subject};
 use plimsoll_core::id::{GroupId, JobId, TaskId};
 use plimsoll_core::messages::{Answer, Refusal};
 
@@ -32,20 +32,44 @@ impl From<TaskId> for Explained {
 
 impl Handle {
     /// Why a job waits, group by group, or why one task of it waits; of a task that runs, what could stop it for
-    /// others and what protects it. Groups that do not wait and tasks that have ended are left out.
+    /// others and what protects it. Groups that do not wait and tasks that have ended are left out. What waits
+    /// before it is tried again is told apart from what is queued.
     pub async fn explain(&self, what: impl Into<Explained>) -> Result<Vec<Explanation>, RequestError> {
         let mut explanations = Vec::new();
         for subject in self.subjects(what.into())? {
-            match self.ask(|reply| Command::Explain(subject, reply)).await {
-                Ok(Answer::Explained(explanation)) if says_something(&explanation) => {
-                    explanations.push(*explanation);
+            let queued = match self.ask(|reply| Command::Explain(subject, reply)).await {
+                Ok(Answer::Explained(explanation)) => Some(*explanation),
+                Ok(_) | Err(RequestError::Refused(Refusal::UnknownGroup(_))) => None,
+                Err(RequestError::Refused(Refusal::UnknownTask(task))) => {
+                    self.known_task(task)?;
+                    None
                 }
-                Ok(_) | Err(RequestError::Refused(Refusal::UnknownGroup(_))) => {}
-                Err(RequestError::Refused(Refusal::UnknownTask(task))) => self.known_task(task)?,
                 Err(error) => return Err(error),
-            }
+            };
+            explanations.extend(Explanation::with_delay(queued, self.delay_of(subject).await?));
         }
         Ok(explanations)
+    }
+
+    async fn delay_of(&self, subject: Subject) -> Result<Option<Explanation>, RequestError> {
+        if !self.is_tried_again(subject)? {
+            return Ok(None);
+        }
+        match self.ask(|reply| Command::ExplainDelay(subject, reply)).await? {
+            Answer::Explained(delay) => Ok(Some(*delay)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether somebody of the group may be tried again after a while.
+    fn is_tried_again(&self, subject: Subject) -> Result<bool, Refusal> {
+        let group = match subject {
+            Subject::Group(group) => group,
+            Subject::Task(task) => task.group,
+        };
+        let job = self.port.board().job(group.job())?;
+        let roles = job.spec.groups.get(group.index()).map(|group| &group.roles);
+        Ok(roles.is_some_and(|roles| roles.iter().any(|role| role.retries.is_some())))
     }
 
     /// Everything that keeps the waiting tasks of a job, or one task of it, from the node of this name,
@@ -88,8 +112,4 @@ impl Handle {
         let known = role.is_some_and(|role| task.index < role.max);
         if known { Ok(()) } else { Err(Refusal::UnknownTask(task)) }
     }
-}
-
-fn says_something(explanation: &Explanation) -> bool {
-    explanation.waiting > 0 || matches!(explanation.reason, Reason::Running(_))
 }

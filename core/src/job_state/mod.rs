@@ -349,6 +349,7 @@ impl JobState {
             JobMessage::ListChildren { ticket, job } => self.list_children(ticket, job, out),
             JobMessage::Assigned { group, pool } => self.assigned(group, Some(pool), out),
             JobMessage::Unassigned { group } => self.assigned(group, None, out),
+            JobMessage::ExplainDelay { ticket, subject } => self.explain_delay(now, ticket, subject, out),
             JobMessage::History { ticket, task } => self.tell_history(ticket, task, out),
             JobMessage::Unsatisfiable { group, explanation } => {
                 self.unsatisfiable(now, group, explanation, out)

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use crate::explanation::{Explanation, Subject};
 use crate::id::{Attempt, NodeId, TaskId, Ticket};
 use crate::messages::{Answer, AttemptRecord, Outbox, Refusal, Released, ReturnedTask, TaskHistory};
 use crate::mutation::{self, Mutation};
@@ -139,6 +140,30 @@ impl Group {
         ReturnedTask { task, number, avoid }
     }
 
+    /// How many tasks wait for the time at which they are tried again, and when that is for the first of them.
+    /// A group that starts again as a whole waits for the last of its members.
+    pub fn delay(&self, now: Time) -> Option<(u64, Time)> {
+        if self.waits_as_a_whole(now) {
+            return Some((self.returned.len() as u64, self.not_before));
+        }
+        let tried = self.roles.iter().flat_map(|role| role.tried.values());
+        let first = tried.filter_map(|tried| tried.delayed).map(|(at, _)| at).min()?;
+        Some((self.delayed(), first))
+    }
+
+    fn waits_as_a_whole(&self, now: Time) -> bool {
+        self.status == GroupStatus::Breaking && self.live == 0 && now < self.not_before
+    }
+
+    /// The same of a single task.
+    fn delay_of(&self, task: TaskId, now: Time) -> Option<(u64, Time)> {
+        if self.waits_as_a_whole(now) && self.returned.iter().any(|returned| returned.task == task) {
+            return Some((1, self.not_before));
+        }
+        let (at, _) = self.roles.get(usize::from(task.role))?.tried.get(&task.index)?.delayed?;
+        Some((1, at))
+    }
+
     /// Tasks that wait for their time.
     pub fn delayed(&self) -> u64 {
         let tried = self.roles.iter().flat_map(|role| role.tried.values());
@@ -233,6 +258,24 @@ impl JobState {
             }
         }
         self.delays = delays;
+    }
+
+    /// What waits for its time is not queued: the Scheduler knows nothing of it.
+    pub(super) fn explain_delay(&self, now: Time, ticket: Ticket, subject: Subject, out: &mut Outbox) {
+        let id = match subject {
+            Subject::Group(id) => id,
+            Subject::Task(task) => task.group,
+        };
+        let job = match self.job(id.job()) {
+            Ok(job) => job,
+            Err(refusal) => return out.refuse(ticket, refusal),
+        };
+        let delay = job.groups.get(id.index()).and_then(|group| match subject {
+            Subject::Group(_) => group.delay(now),
+            Subject::Task(task) => group.delay_of(task, now),
+        });
+        let explanation = Explanation::of_delay(delay, self.settings.version);
+        out.reply(ticket, Answer::Explained(Box::new(explanation)));
     }
 
     /// What is known of the attempts of a task.

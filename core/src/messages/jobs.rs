@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::explanation::Explanation;
+use crate::explanation::{Explanation, Subject};
 use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::Phase;
 use crate::settings::Settings;
@@ -71,6 +71,11 @@ pub enum JobMessage {
     /// claim that was told of ends with this.
     Unassigned {
         group: GroupId,
+    },
+    /// From the host: what of this waits for the time at which it is tried again?
+    ExplainDelay {
+        ticket: Ticket,
+        subject: Subject,
     },
     /// From the host: what is known of the attempts of this task?
     History {

@@ -4,6 +4,7 @@ mod group_decisions;
 mod moments;
 mod names;
 mod time_spent;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +17,6 @@ use crate::messages::{
 };
 use crate::outcome::{Exit, FailureCause, Outcome, StopCause};
 use crate::settings::Settings;
-use crate::share_report::ShareBook;
 use crate::sim::{Batch, Party, World};
 use crate::spec::{JobSpec, Liveness, NodePatch, UnitNames};
 use crate::time::Time;
@@ -25,7 +25,7 @@ use super::courses::Courses;
 use super::error::PlanError;
 use super::lay::{Laid, lay};
 use super::reasons::{why_stopped, why_there};
-use super::report::{Decision, DecisionKind, PlanReport, WaitingGroup};
+use super::report::{Decision, DecisionKind, PlanReport};
 use super::scenario::{Happening, Scenario, ScenarioJob, Which, WhichJobs};
 use super::usage::UsageReport;
 
@@ -465,30 +465,6 @@ impl<'a> DryRun<'a> {
             units: self.units.get(&attempt).map(|units| (**units).clone()),
             why,
         });
-    }
-
-    /// Adds what waits, with the reasons, and hands the report over.
-    fn finish(mut self) -> PlanReport {
-        let mut shares = ShareBook::default();
-        shares.apply(&self.world.scheduler.share_news());
-        self.report.add_shares(shares.report());
-        self.world.scheduler.prepare_to_explain();
-        for (number, spec) in self.jobs.iter().enumerate() {
-            for (index, group) in spec.groups.iter().enumerate() {
-                let id = GroupId::new(JobId(number as u64 + 1), index as u16);
-                let Some(explanation) = self.world.scheduler.explain_with_gate(id) else { continue };
-                if explanation.waiting > 0 {
-                    self.report.waiting.push(WaitingGroup {
-                        job: spec.name.clone(),
-                        group: group.name.clone(),
-                        tasks: explanation.waiting,
-                        sentence: explanation.sentence(),
-                        explanation,
-                    });
-                }
-            }
-        }
-        self.report
     }
 }
 
