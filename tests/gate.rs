@@ -234,6 +234,25 @@ fn higher_work_takes_the_least_it_can() {
     assert_eq!(stopped(true, 4).0.len(), 3);
 }
 
+/// Goal: lower work is not placed only to be stopped in the same breath. Method: of two nodes one is free, lower work
+/// waits for it, and urgent work needs both at once.
+#[test]
+fn nothing_is_placed_only_to_be_stopped() {
+    let scenario = json!({
+        "settings": {"window": 0, "bands": {"normal": 10, "production": 100},
+                     "strict_bands": ["production"], "rebalance": {"higher": true}},
+        "nodes": [{"name": "n", "count": 2, "capacity": {"slot": 1}}],
+        "jobs": [{"name": "old", "tasks": 1, "request": {"slot": 1}},
+                 {"name": "low", "tasks": 1, "request": {"slot": 1}},
+                 {"name": "urgent", "band": "production", "groups": [{"name": "g", "start": "atomic",
+                  "roles": [{"name": "r", "min": 2, "max": 2, "request": {"slot": 1}}]}]}],
+        "running": [{"job": "old", "group": "tasks", "role": "task", "count": 1}],
+    });
+    let report = report(&scenario);
+    let jobs = |kind| kinds(&report, kind).into_iter().map(|(_, job, _)| job).collect::<Vec<String>>();
+    assert_eq!((jobs("stop"), jobs("assign")), (vec!["old".to_owned()], vec!["urgent".to_owned(); 2]));
+}
+
 /// Goal: a queue below its fair share takes what is older than its lifetime from a queue above, down to what is
 /// fair and not further; what has no lifetime stays. Method: one node of 32 cores, full of one queue.
 #[test]

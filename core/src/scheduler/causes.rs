@@ -41,6 +41,21 @@ struct Imbalance {
 impl Scheduler {
     pub(super) fn help_by_cause(&mut self, wishes: &[Wish], pass: &mut Pass, out: &mut Outbox) {
         let rebalance = self.settings.rebalance;
+        self.help_minima_and_higher(wishes, pass, out);
+        if self.gate_open && self.settings.shares.classes.is_some() {
+            let before = pass.stopped;
+            if self.help_classes(wishes, pass, out) != Help::Enough && pass.stopped > before {
+                out.rebalancer.push(RebalancerMessage::Rebalanced);
+            }
+        }
+        if (rebalance.lifetime || rebalance.protected_fraction.is_some()) && !self.shares.is_plain() {
+            self.help_queues(wishes, pass, out);
+        }
+    }
+
+    /// Minima take what elastic groups have above theirs, and strict bands take from lower ones.
+    pub(super) fn help_minima_and_higher(&mut self, wishes: &[Wish], pass: &mut Pass, out: &mut Outbox) {
+        let rebalance = self.settings.rebalance;
         if rebalance.elastic {
             let mut cause = self.minimum_cause(pass);
             for wish in wishes {
@@ -54,15 +69,6 @@ impl Scheduler {
             for wish in wishes.iter().filter(|wish| wish.level < lowest) {
                 while self.help(wish, &cause, pass, out) == Help::Given {}
             }
-        }
-        if self.gate_open && self.settings.shares.classes.is_some() {
-            let before = pass.stopped;
-            if self.help_classes(wishes, pass, out) != Help::Enough && pass.stopped > before {
-                out.rebalancer.push(RebalancerMessage::Rebalanced);
-            }
-        }
-        if (rebalance.lifetime || rebalance.protected_fraction.is_some()) && !self.shares.is_plain() {
-            self.help_queues(wishes, pass, out);
         }
     }
 

@@ -12,6 +12,7 @@
 
 mod account;
 mod ageing;
+mod ahead;
 mod arrivals;
 mod askers;
 mod audit;
@@ -163,6 +164,8 @@ pub struct Scheduler {
     claims: Claims,
     /// Something happened after which somebody may give way to somebody else.
     unsettled: bool,
+    /// The last turn ended before lower bands were served, so that higher ones are seen to first.
+    ahead: bool,
     /// When somebody who is protected now may have to give way.
     retry_at: Option<Time>,
     stop_bucket: Option<Bucket>,
@@ -205,6 +208,7 @@ impl Scheduler {
             earmarks: Earmarks::default(),
             claims: Claims::default(),
             unsettled: false,
+            ahead: false,
             retry_at: None,
             stop_bucket: None,
             stop_records: Vec::new(),

@@ -163,6 +163,8 @@ impl Scheduler {
     /// something, exhausts a shape or parks one, so the turn ends.
     pub(super) fn plan(&mut self, turn: &mut Turn) {
         self.adopt(turn);
+        // Every other turn at most: lower bands are not held up for long.
+        let mut asks_below = if std::mem::take(&mut self.ahead) { u16::MAX } else { 0 };
         if turn.capacity_changed || self.limits.stale {
             self.limits.stale = false;
             self.release_all_limits(turn.now);
@@ -195,6 +197,15 @@ impl Scheduler {
                 self.grants = None;
                 continue;
             };
+            let level = self.shares.leaf(leaf).level;
+            if level > asks_below {
+                asks_below = level;
+                if self.sees_to_higher_first(leaf) {
+                    self.ahead = true;
+                    self.unserved.extend(round.into_nodes(&self.nodes));
+                    return self.end_turn(turn);
+                }
+            }
             let served = match offer {
                 Offer::Open(shape) => self.serve_anywhere(shape, most, turn),
                 Offer::Near(candidate) => self.serve_on_node(candidate, turn),

@@ -105,6 +105,9 @@ impl Scheduler {
         if !self.settings.rebalance.any() {
             return;
         }
+        if self.ahead {
+            return self.see_to_higher(now, out);
+        }
         let is_due = |at: Option<Time>| at.is_some_and(|at| at <= now);
         let due = self.unsettled || is_due(self.retry_at);
         if !(due || is_due(self.elastic.even_at)) || self.has_more_to_plan() || self.is_starved() {
