@@ -245,6 +245,15 @@ impl ClusterState {
         }
     }
 
+    fn look_again(&mut self, out: &mut Outbox) {
+        let nodes: Vec<NodeId> = self.nodes().map(|(id, _)| id).collect();
+        for id in nodes {
+            self.pending.touch(id);
+            // Whoever prepared it is gone with the runtime of before.
+            self.ask_to_prepare(id, out);
+        }
+    }
+
     fn handle(&mut self, now: Time, message: ClusterMessage, out: &mut Outbox) {
         match message {
             ClusterMessage::AddNode { ticket, node } => self.add_node(now, ticket, *node, out),
@@ -273,14 +282,7 @@ impl ClusterState {
                 self.change_retention(now, kept_before);
                 self.change_heartbeat(now, heartbeat);
             }
-            ClusterMessage::LookAgain => {
-                let nodes: Vec<NodeId> = self.nodes().map(|(id, _)| id).collect();
-                for id in nodes {
-                    self.pending.touch(id);
-                    // Whoever prepared it is gone with the runtime of before.
-                    self.ask_to_prepare(id, out);
-                }
-            }
+            ClusterMessage::LookAgain => self.look_again(out),
             ClusterMessage::Audit { first, most } => self.audit(first, most, out),
             ClusterMessage::Undispatched(attempts) => self.undispatched(attempts, out),
             ClusterMessage::Commit(plan) => self.commit(plan, out),

@@ -80,9 +80,9 @@ impl Bench {
 /// What is done to a node that was idle, and the usage that follows at once.
 type Step = (&'static str, fn(&mut Bench), Usage);
 
-#[test]
-fn every_change_that_lets_a_node_take_work_makes_it_pending() {
-    let steps: [Step; 16] = [
+/// Everything that may keep a node from work, or let it take some.
+fn steps() -> [Step; 16] {
+    [
         ("set automated", |bench| bench.condition(Condition::Automated), Usage::Pending),
         ("set manual", |bench| bench.condition(Condition::Manual), Usage::Idle),
         ("set broken", |bench| bench.condition(Condition::Broken), Usage::Idle),
@@ -149,8 +149,12 @@ fn every_change_that_lets_a_node_take_work_makes_it_pending() {
             },
             Usage::Pending,
         ),
-    ];
-    for (name, step, usage) in steps {
+    ]
+}
+
+#[test]
+fn every_change_that_lets_a_node_take_work_makes_it_pending() {
+    for (name, step, usage) in steps() {
         let mut bench = Bench::seen();
         assert_eq!(bench.usage(), Usage::Idle, "{name}");
         step(&mut bench);
