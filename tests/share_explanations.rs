@@ -107,7 +107,10 @@ fn queues(settings: Value, jobs: Value, cpus: u64) -> Value {
 fn limits_are_named() {
     let job =
         |name: &str, tasks: u64| json!({"name": name, "queue": "a", "tasks": tasks, "request": {"cpu": 1}});
-    let over = |limit: &str, over: &str| json!({"kind": "cpu", "limit": limit, "over": over, "asked": "1", "ever": true});
+    let over = |limit: &str, over: &str| {
+        let asked = "1";
+        json!({"kind": "cpu", "limit": limit, "over": over, "asked": asked, "ever": true})
+    };
     let cases = [
         (
             json!({"queues": [{"name": "a", "quota": {"cpu": 1}}]}),
