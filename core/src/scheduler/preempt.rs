@@ -99,6 +99,9 @@ pub(super) trait Cause {
     }
 }
 
+/// What has to become less by a stop.
+type MeasureOf<'a> = dyn Fn(&Scheduler, &Pass) -> Measure + 'a;
+
 impl Scheduler {
     /// Takes away what may be taken for those who cannot start otherwise.
     pub(super) fn disrupt(&mut self, now: Time, out: &mut Outbox) {
@@ -281,7 +284,7 @@ impl Scheduler {
     pub(super) fn take_away(
         &mut self,
         beneficiary: &Beneficiary,
-        (name, measure): (StopCause, &dyn Fn(&Scheduler, &Pass) -> Measure),
+        (name, measure): (StopCause, &MeasureOf<'_>),
         (units, places): (Vec<Unit>, Places),
         pass: &mut Pass,
         out: &mut Outbox,

@@ -5,8 +5,11 @@ use crate::settings::{
 };
 use crate::spec::{NodeChoice, OnUnsatisfiable, PoolDefault};
 
+/// The name of a preset, and what makes its settings.
+pub type Preset = (&'static str, fn() -> RawSettings);
+
 /// The presets as the files in `config/` have them; a test compares the two.
-pub const PRESETS: [(&str, fn() -> RawSettings); 6] = [
+pub const PRESETS: [Preset; 6] = [
     ("default", default),
     ("scoot", scoot),
     ("armada", armada),

@@ -6,6 +6,9 @@ use super::*;
 
 const LATER: Time = Time(1_000);
 
+/// Attempts and where they are.
+type Placed = Vec<(Attempt, NodeId)>;
+
 fn backfilling() -> Bench {
     let window = WindowSettings { gap: Span::ZERO, cap: Span::ZERO, adaptive: false };
     let rebalance = RebalanceSettings { backfill: true, ..RebalanceSettings::default() };
@@ -15,7 +18,7 @@ fn backfilling() -> Bench {
 }
 
 /// Two nodes that run something, and a gang that has claimed both; then one of them becomes free and is filled.
-fn filled() -> (Bench, Vec<(Attempt, NodeId)>, Vec<(Attempt, NodeId)>) {
+fn filled() -> (Bench, Placed, Placed) {
     let mut bench = backfilling();
     bench.add_nodes(SLOT, &[1, 1]);
     assert_eq!(bench.hear(vec![bag(1, 2, SLOT, 1)]).len(), 2);
@@ -32,7 +35,7 @@ fn filled() -> (Bench, Vec<(Attempt, NodeId)>, Vec<(Attempt, NodeId)>) {
 }
 
 /// The last of those ends who are awaited: the filler is told to go.
-fn cleared() -> (Bench, Vec<(Attempt, NodeId)>) {
+fn cleared() -> (Bench, Placed) {
     let (mut bench, running, filler) = filled();
     let pending = bench.pending(&[1]);
     assert_eq!(bench.hear_at(LATER, vec![released(&running[1..], Outcome::Completed), pending]), []);
