@@ -21,13 +21,14 @@ target="${CARGO_TARGET_DIR:-target}"
 mkdir -p "$target/instructions"
 cargo bench --locked --bench instructions --no-run
 program="$(cargo bench --locked --bench instructions --no-run --message-format=json 2>/dev/null |
-    sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -1)"
+    sed -n '/"name":"instructions"/s/.*"executable":"\([^"]*\)".*/\1/p' | tail -1)"
+names="$("$program" --names)"
 compiler="$(rustc --version)"
 known="$(sed -n '1p' "$kept" 2>/dev/null || true)"
 counted="$compiler"
 failed=0
 
-for name in $("$program" --names); do
+for name in $names; do
     profile="$target/instructions/$name.callgrind"
     valgrind --tool=callgrind --callgrind-out-file="$profile" "$program" "$name" \
         >/dev/null 2>"$target/instructions/$name.log"
