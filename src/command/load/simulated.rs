@@ -64,6 +64,8 @@ struct Counted {
 pub(super) fn run(arguments: &Arguments, config: &Config, quiet: bool) -> Outcome<Figures> {
     let mut settings = config.settings().clone();
     settings.window.gap = Span::ZERO;
+    // Jobs of one core may hold every core, and others wait.
+    settings.limits.jobs = settings.limits.jobs.max(2 * arguments.cores);
     let (cpu, ram) = kinds(&settings.kinds)?;
     let mut rng = Rng::with_seed(1);
     let specs = job_specs(cpu, ram);
