@@ -62,10 +62,11 @@ impl World {
         group.roles[usize::from(attempt.task.role)].shape.request.clone()
     }
 
-    /// Whoever was just let onto what is claimed until the claimant can start may be stopped at any time.
-    pub(super) fn check_fillers(&self) -> Result<(), Broken> {
+    /// Whoever was let onto what is claimed in this turn, until the claimant can start, may be stopped at any time.
+    /// Those from before were let in by the settings of then.
+    pub(super) fn check_fillers(&self, before: &BTreeSet<Attempt>) -> Result<(), Broken> {
         let rebalance = self.scheduler.settings().rebalance;
-        for (attempt, since) in self.scheduler.fillers().filter(|(_, since)| *since == self.now) {
+        for (attempt, since) in self.scheduler.fillers().filter(|(attempt, _)| !before.contains(attempt)) {
             let job = self.jobs.job(attempt.task.job()).expect("a job outlives its attempts");
             let group = &job.spec.groups[attempt.task.group.index()];
             let requeues =

@@ -230,11 +230,13 @@ impl World {
             Party::Scheduler => {
                 self.listen(&batches);
                 let before = (self.scheduler.earmarks(), self.scheduler.resting());
+                let filled: BTreeSet<Attempt> =
+                    self.scheduler.fillers().map(|(attempt, _)| attempt).collect();
                 machine_turn!(self, self.scheduler, Batch::Scheduler, batches, out);
                 let before = (before.0.as_slice(), &before.1);
                 self.stop_watch.watch(self.now, before, &self.scheduler, &out)?;
                 self.check_evidence()?;
-                self.check_fillers()?;
+                self.check_fillers(&filled)?;
                 self.history.check(self.now, &self.scheduler)?;
                 self.check_found_unable()?;
                 self.ages.watch(self.now, &self.scheduler);
