@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Reproduces the figures of the README: every benchmark with its baselines, a load of twenty seconds on the real
-# runtime, and an hour of a million simulated cores. It wants a quiet machine and takes about a quarter of an
+# runtime, and 25 minutes of more than a million simulated cores. It wants a quiet machine and takes about half an
 # hour; with --quick, a few minutes for smaller figures. Usage: benches/figures.sh [--quick]
 
 set -euo pipefail
@@ -8,11 +8,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 quick=()
 seconds=20
-virtual_seconds=3600
+virtual_seconds=1500
 if [ "${1:-}" = "--quick" ]; then
     quick=(--quick)
     seconds=5
-    virtual_seconds=1200
+    virtual_seconds=600
 fi
 target="${CARGO_TARGET_DIR:-target}"
 
