@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use actix::System;
@@ -14,7 +15,7 @@ use plimsoll_core::settings::{MonitorSettings, Settings, WindowSettings};
 use plimsoll_core::spec::{JobSpec, NodeSpec};
 use plimsoll_core::time::{Span, Time};
 use plimsoll_core::turn_log::MachineName;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::agents::{AgentBatch, SabotageAgent};
 use crate::fatal::Part;
@@ -225,10 +226,30 @@ impl Executor for Nap {
     }
 }
 
+/// Counts what has begun on node `bad`, and lets nothing end before it is told to.
+struct Held {
+    begun_on_bad: AtomicU32,
+    released: watch::Sender<bool>,
+}
+
+impl Executor for Held {
+    fn run(&self, task: TaskContext) -> BoxFuture<Result<(), TaskError>> {
+        if &*task.node == "bad" {
+            self.begun_on_bad.fetch_add(1, Ordering::SeqCst);
+        }
+        let mut released = self.released.subscribe();
+        Box::pin(async move {
+            released.wait_for(|released| *released).await.expect("who releases it outlives it");
+            Ok(())
+        })
+    }
+}
+
 /// Goal: a panic in an agent's step costs what ran on its node one attempt, and nobody else anything.
 #[test]
 fn a_panic_in_an_agent_restarts_that_agent_alone() {
-    let engine = Engine::start(options(Some(Arc::new(Nap)), Settings::default())).expect("it starts");
+    let held = Arc::new(Held { begun_on_bad: AtomicU32::new(0), released: watch::Sender::new(false) });
+    let engine = Engine::start(options(Some(held.clone()), Settings::default())).expect("it starts");
     let port = engine.port().clone();
     let mut events = port.subscribe(1_000).expect("there is room");
     for name in ["bad", "good"] {
@@ -239,11 +260,12 @@ fn a_panic_in_an_agent_restarts_that_agent_alone() {
     let (reply, answer) = oneshot::channel();
     port.push(Command::Submit(Arc::new(bag("j", 12)), reply)).expect("there is room");
     let Ok(Answer::Accepted(job)) = answer.blocking_recv() else { panic!("it is a good job") };
-    while port.board().node("bad").expect("it is known").live == 0 {
+    while held.begun_on_bad.load(Ordering::SeqCst) < 2 {
         std::thread::yield_now();
     }
-    // The next thing it hears is that something runs, or that something has ended.
+    // Whatever it hears next comes after both have begun: what was only sent would be sent again, and not lost.
     engine.shards()[0].do_send(SabotageAgent(NodeId(0)));
+    held.released.send_replace(true);
     let status = port.board().wait(job).expect("it is known").blocking_recv().expect("it finishes");
     assert_eq!((status.completed, status.failed), (12, 0), "what was lost ran again");
     let mut lost = Vec::new();
@@ -254,7 +276,7 @@ fn a_panic_in_an_agent_restarts_that_agent_alone() {
             }
         }
     }
-    assert!(!lost.is_empty() && lost.iter().all(|node| *node == NodeId(0)), "{lost:?}");
+    assert_eq!(lost, [NodeId(0); 2], "both that ran there, and nobody else");
     assert!(!port.is_stopped(), "the runtime goes on");
     assert!(engine.stop(Duration::from_secs(5)).threads_joined);
 }
