@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::id::{Attempt, GroupId, NodeId};
-use crate::spec::ShapeSpec;
+use crate::spec::{NodeChoice, ShapeSpec};
 use crate::time::{Span, Time};
 
 use super::claimants::Claimant;
@@ -146,8 +146,18 @@ impl Scheduler {
         }
         let group = groups::find(&self.jobs, entry.group).expect("what waits is there");
         let spec = Arc::clone(&group.roles[usize::from(entry.role)].spec);
-        let scope = self.shapes.get(claimant.shape).scopes[0];
-        let node = self.nodes.first_fit(scope, &spec)?;
+        if self.claims.barred.is_empty() {
+            let scope = self.shapes.get(claimant.shape).scopes[0];
+            let node = self.nodes.first_fit(scope, &spec)?;
+            return Some(vec![(entry.role, node)]);
+        }
+        let packs = self.settings.placement == NodeChoice::Pack;
+        let in_order = self.nodes.pools_in_order(&spec.request, packs);
+        let mut allowed = in_order.into_iter().filter(|pool| !self.claims.barred.contains(pool));
+        let node = allowed.find_map(|pool| {
+            let (spec, scope) = self.shapes.in_pool(claimant.shape, &pool, &mut self.nodes);
+            self.nodes.first_fit(scope, &spec)
+        })?;
         Some(vec![(entry.role, node)])
     }
 

@@ -24,7 +24,8 @@ use super::{Scheduler, groups};
 /// So many of those that wait with one shape are looked at.
 const ENTRIES_MAX: usize = 16;
 
-/// So many are tried in one turn before the question who holds a claim is left for another.
+/// So many are tried in one turn; the others in the next, so that nobody is passed over for good because many
+/// that come before cannot be met.
 const TRIES_MAX: usize = 32;
 
 /// A claim that nobody knows the start of, or that is late, is looked at again after this long at least.
@@ -39,6 +40,19 @@ pub(super) struct Claimant {
     leaf: LeafId,
     level: u16,
     order: Order,
+}
+
+/// What came of looking for nodes that somebody may claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Tried {
+    /// There was nothing to look at: others hold what it wants.
+    Held,
+    Granted,
+    /// On no nodes that were looked at it could ever start.
+    InVain,
+    /// It needs several pools, and others hold some of them. Nobody after it is given a claim until these have
+    /// started, or it would never find all of them free.
+    HoldsBack,
 }
 
 impl Scheduler {
@@ -99,7 +113,8 @@ impl Scheduler {
         let ripe = self.claims.ripening.first().map(|(at, _)| *at);
         let review = self.claims.entries.iter().map(|claim| claim.review).min();
         let offers = self.claims.offers && !self.claims.is_empty();
-        let again = (self.claims.unsettled || offers).then_some(Time::ZERO);
+        let again = self.claims.unsettled || self.claims.unfinished || offers;
+        let again = again.then_some(Time::ZERO);
         [ripe, review, again].into_iter().flatten().min()
     }
 
@@ -147,7 +162,17 @@ impl Scheduler {
         for entry in late {
             self.review_claim(entry, now, after);
         }
-        if std::mem::take(&mut self.claims.unsettled) && !self.claims.ripe.is_empty() {
+        self.settle_claimants(now, after);
+    }
+
+    /// Decides who holds a claim if that may have changed, or goes on with deciding. What changes meanwhile is
+    /// looked at when everybody was tried.
+    fn settle_claimants(&mut self, now: Time, after: Span) {
+        let goes_on = std::mem::take(&mut self.claims.unfinished) && !self.claims.ripe.is_empty();
+        if !goes_on {
+            self.claims.passed.clear();
+        }
+        if goes_on || std::mem::take(&mut self.claims.unsettled) && !self.claims.ripe.is_empty() {
             self.grant_claims(now, after);
         }
     }
@@ -226,15 +251,38 @@ impl Scheduler {
         let claimants = self.claimants(now, after);
         let least = self.shapes.least_request();
         let mut tries = 0;
+        // What is alike is not tried twice in vain.
+        let mut hopeless: BTreeSet<(ShapeId, bool)> = BTreeSet::new();
         for claimant in claimants {
-            if self.claims.of(claimant.entry.group).is_some() || !self.needs_claim(&claimant, &least) {
+            let entry = claimant.entry;
+            let is_passed = self.claims.passed.contains(&entry) || self.claims.of(entry.group).is_some();
+            if is_passed || !self.needs_claim(&claimant, &least) {
                 continue;
             }
-            if tries == TRIES_MAX || self.is_everything_claimed(&claimant) {
+            if self.is_everything_claimed(&claimant) {
                 break;
             }
-            tries += usize::from(self.try_claim(&claimant, now, after));
+            let stays = self.group(entry.group).is_some_and(|group| group.tie != Tie::None);
+            if hopeless.contains(&(claimant.shape, stays)) {
+                self.claims.passed.insert(entry);
+                continue;
+            }
+            if tries == TRIES_MAX {
+                self.claims.unfinished = true;
+                return;
+            }
+            match self.try_claim(&claimant, now, after) {
+                Tried::Held => {}
+                Tried::Granted => tries += 1,
+                Tried::InVain => {
+                    tries += 1;
+                    hopeless.insert((claimant.shape, stays));
+                    self.claims.passed.insert(entry);
+                }
+                Tried::HoldsBack => break,
+            }
         }
+        self.claims.passed.clear();
     }
 
     /// Whether nobody that comes after this one could have a claim either.
@@ -256,8 +304,8 @@ impl Scheduler {
         claimant.level < holder.level || before_in_queue
     }
 
-    /// Looks for nodes that can be claimed; false if there was nothing to look at.
-    fn try_claim(&mut self, claimant: &Claimant, now: Time, after: Span) -> bool {
+    /// Looks for nodes that can be claimed, in pools of which nobody holds the claim who comes before.
+    fn try_claim(&mut self, claimant: &Claimant, now: Time, after: Span) -> Tried {
         let wanted = self.pools_of(claimant);
         let in_the_way = |claim: &Claim| match (&claim.pool, &wanted) {
             (Some(pool), Some(wanted)) => wanted.contains(pool),
@@ -265,18 +313,22 @@ impl Scheduler {
         };
         let (mut yielding, mut barred): (Vec<usize>, BTreeSet<Arc<str>>) = Default::default();
         for (index, claim) in self.claims.entries.iter().enumerate().filter(|(_, claim)| in_the_way(claim)) {
-            if self.goes_before(claimant, claim) {
-                yielding.push(index);
-                continue;
-            }
-            match (&claim.pool, &wanted) {
-                (Some(pool), Some(_)) => drop(barred.insert(Arc::clone(pool))),
-                _ => return false,
+            match &claim.pool {
+                _ if self.goes_before(claimant, claim) => yielding.push(index),
+                Some(pool) => drop(barred.insert(Arc::clone(pool))),
+                None => return Tried::Held,
             }
         }
-        if wanted.as_ref().is_some_and(|wanted| wanted.is_subset(&barred)) {
-            return false;
+        let one_pool = wanted.is_some() || !barred.is_empty();
+        let is_left = |pool: &Arc<str>| !barred.contains(pool);
+        let any_left = match &wanted {
+            Some(wanted) => wanted.iter().any(is_left),
+            None => self.nodes.pools.names().any(is_left),
+        };
+        if !any_left {
+            return if wanted.is_some() { Tried::Held } else { self.needs_all_pools(claimant, now) };
         }
+        let needs_all = wanted.is_none() && one_pool;
         if let Some(wanted) = &wanted {
             barred.extend(self.nodes.pools.names().filter(|pool| !wanted.contains(*pool)).cloned());
         }
@@ -286,9 +338,9 @@ impl Scheduler {
         self.claims.barred.clear();
         let Some(mut found) = found else {
             yielding.iter().for_each(|index| self.hold_claim(*index));
-            return true;
+            return if needs_all { self.needs_all_pools(claimant, now) } else { Tried::InVain };
         };
-        found.pool = wanted.as_ref().and_then(|_| self.pool_at(&found));
+        found.pool = if one_pool { self.pool_at(&found) } else { None };
         for index in yielding.into_iter().rev() {
             let claim = &self.claims.entries[index];
             if claim.pool.is_none() || found.pool.is_none() || claim.pool == found.pool {
@@ -306,7 +358,22 @@ impl Scheduler {
             self.claims.retry_all();
         }
         self.enter_claim(found);
-        true
+        Tried::Granted
+    }
+
+    /// What may run in any pool does not fit into one of which nobody holds the claim: whether it could start in
+    /// several together. It does not wait for claimants that are late, which may never start.
+    fn needs_all_pools(&mut self, claimant: &Claimant, now: Time) -> Tried {
+        if self.claims.entries.iter().any(|claim| claim.late) {
+            return Tried::Held;
+        }
+        let claims = 0..self.claims.entries.len();
+        claims.clone().for_each(|index| self.lift_claim(index));
+        let found = self.choose_nodes(claimant, now);
+        claims.for_each(|index| self.hold_claim(index));
+        let Some(found) = found else { return Tried::InVain };
+        let pools: BTreeSet<&str> = found.nodes.keys().map(|node| self.pool_of(*node)).collect();
+        if pools.len() > 1 { Tried::HoldsBack } else { Tried::Held }
     }
 
     fn pool_at(&self, claim: &Claim) -> Option<Arc<str>> {

@@ -104,6 +104,10 @@ pub(super) struct Claims {
     pub(super) ripe: BTreeSet<ShapeId>,
     /// Who holds a claim is to be asked again.
     pub(super) unsettled: bool,
+    /// Not everybody has been asked yet: the next turn goes on.
+    pub(super) unfinished: bool,
+    /// Who was tried in vain since the question was asked.
+    pub(super) passed: BTreeSet<Entry>,
     /// A claimant was kept from starting by something else than a lack of room.
     retry: bool,
     /// Those who may use what is claimed meanwhile are to be looked at.

@@ -139,9 +139,9 @@ impl Scheduler {
         self.take_room_anywhere(id, sizes)
     }
 
-    /// The same in one pool if the group stays in one.
+    /// The same in one pool if the group stays in one, or if others are not to be used.
     fn take_room_anywhere(&mut self, id: GroupId, sizes: &Sizes) -> Option<Vec<NodeId>> {
-        let decides_pool = self.decides_pool(id);
+        let decides_pool = self.decides_pool(id) || !self.claims.barred.is_empty();
         let group = groups::find(&self.jobs, id).expect("a queued group is there");
         let demands = demands(group, &sizes.roles, &self.shapes);
         if !decides_pool {

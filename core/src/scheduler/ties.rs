@@ -176,7 +176,7 @@ impl Scheduler {
         }
     }
 
-    fn pool_of(&self, node: NodeId) -> &str {
+    pub(super) fn pool_of(&self, node: NodeId) -> &str {
         self.nodes.get(node).map_or("", |entry| &entry.view.facts.pool)
     }
 }
