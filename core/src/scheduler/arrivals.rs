@@ -10,11 +10,13 @@ use crate::messages::{
 };
 use crate::mutation::{self, Mutation};
 use crate::outcome::StopCause;
+use crate::settings::JobKey;
 use crate::spec::{OnUnsatisfiable, Start};
 use crate::time::{Span, Time};
 
 use super::elastic::{ElasticGroup, ElasticRole};
 use super::groups::{self, GroupView, RoleView};
+use super::growth::Size;
 use super::plan::{Adoption, Turn};
 use super::queue::Entry;
 use super::shapes::ShapeKey;
@@ -29,6 +31,8 @@ impl Scheduler {
             None => self.place_of_job(id.job()),
             Some(_) => self.surplus_place_of(id.job()),
         };
+        let has_size = self.settings.shares.job_key == JobKey::RunTime && arrival.start == Start::Atomic;
+        let whole = has_size.then(|| Size::of(arrival.roles.iter().map(|role| &role.shape.request)));
         let mut roles = SmallVec::with_capacity(arrival.roles.len());
         for (index, mut role) in arrival.roles.into_iter().enumerate() {
             let entry = Entry { group: id, role: index as u16 };
@@ -47,13 +51,14 @@ impl Scheduler {
                 view.expected = self.durations.mean(key).map_or(0, job_standing::milliseconds);
             }
             let job = self.jobs.get(id.job().0).expect("the job was entered");
-            let (cost, ahead) = (self.price(&view.spec.request).cost, self.ahead());
+            let size = || whole.unwrap_or_else(|| Size::of([&view.spec.request]));
             view.order = job_standing::order(
                 &self.settings.shares,
-                (now, ahead),
+                (now, self.ahead()),
                 (job, 0),
                 entry,
-                (view.expected, cost),
+                view.expected,
+                size,
             );
             roles.push(view);
         }

@@ -145,7 +145,7 @@ impl Scheduler {
         }
         let is_last = |class: &u16| self.shares.is_last(usize::from(*class));
         let oldest = best_of_class.iter().filter(|(class, _)| is_last(class)).map(|(_, (_, pick))| pick);
-        let oldest = oldest.min_by_key(|pick| pick.age()).copied();
+        let oldest = oldest.min_by_key(|pick| pick.age(settings.job_key)).copied();
         let mut best: Option<(Key, Pick)> = None;
         for (class, (_, pick)) in best_of_class.into_iter().filter(|(class, _)| !is_last(class)) {
             let weight = class_weight(usize::from(class), settings).unwrap_or(Weight::ONE);

@@ -22,14 +22,50 @@ pub(super) fn surplus_order(rank: u128, role: &RoleView, entry: Entry) -> Order 
     let size = role.tasks() - role.waiting();
     let (above, span) = (size.saturating_sub(elastic.min), elastic.max.saturating_sub(elastic.min).max(1));
     let fulfilment = (u64::from(above) * WHOLE / u64::from(span)).min(2 * WHOLE - 1);
-    let request = &role.spec.request;
-    let gpus = (1 << 8) - 1 - u64::try_from(request.get(GPU)).unwrap_or(0).min((1 << 8) - 1);
-    let cpus = code(i64::MAX, 24) - code(request.get(CPU), 24);
-    let memory = code(i64::MAX, 16) - code(request.get(MEMORY), 16);
+    let Size { gpus, cpus, memory } = Size::of([&role.spec.request]);
     Order {
         rank,
         arrival: fulfilment << 32 | gpus << 24 | cpus,
         last: memory << 48 | entry.group.order() & ((1 << 48) - 1),
+    }
+}
+
+/// What is compared of requests where nothing else tells jobs apart: numbers that are the smaller the more is
+/// requested, GPUs before CPUs before memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Size {
+    /// In eight bits.
+    gpus: u64,
+    /// In 24 bits.
+    cpus: u64,
+    /// In 16 bits.
+    memory: u64,
+}
+
+impl Size {
+    /// Of several requests the most of each kind counts.
+    pub(super) fn of<'a>(requests: impl IntoIterator<Item = &'a Resources> + Clone) -> Size {
+        const GPUS_MAX: u64 = (1 << 8) - 1;
+        const THOUSANDTHS: u64 = 1_000;
+        let most = |kind| {
+            let amounts = requests.clone().into_iter().map(|request| request.get(kind));
+            amounts.max().unwrap_or(0).max(0)
+        };
+        let gpus = u64::try_from(most(GPU)).unwrap_or(0).div_ceil(THOUSANDTHS);
+        Size {
+            gpus: GPUS_MAX - gpus.min(GPUS_MAX),
+            cpus: code(i64::MAX, 24) - code(most(CPU), 24),
+            memory: code(i64::MAX, 16) - code(most(MEMORY), 16),
+        }
+    }
+
+    /// After what jobs are compared by the larger goes first, and only then who came first.
+    pub(super) fn order(self, rank: u128, entry: Entry) -> Order {
+        Order {
+            rank,
+            arrival: self.gpus << 56 | self.cpus << 32 | self.memory << 16,
+            last: entry.group.order() << 16 | u64::from(entry.role),
+        }
     }
 }
 
@@ -115,5 +151,21 @@ mod tests {
             assert!(codes.is_sorted() && codes.iter().all(|code| *code < 1 << bits), "{codes:?}");
         }
         assert!(code(1_000, 24) < code(1_001, 24), "amounts of common sizes are told apart");
+    }
+
+    #[test]
+    fn whoever_requests_more_gpus_goes_first_then_more_cpus_then_more_memory() {
+        let request = |gpus: i64, cpus: i64, memory: i64| {
+            let mut request = Resources::of(GPU, gpus * 1_000);
+            request.set(CPU, cpus * 1_000);
+            request.set(MEMORY, memory << 30);
+            request
+        };
+        let sizes = [(8, 1, 1), (4, 1, 1), (2, 9, 9), (1, 9, 9), (0, 9, 1), (0, 8, 9), (0, 8, 1), (0, 0, 1)];
+        let requests: Vec<Resources> =
+            sizes.into_iter().map(|(gpus, cpus, memory)| request(gpus, cpus, memory)).collect();
+        let sizes: Vec<Size> = requests.iter().map(|request| Size::of([request])).collect();
+        assert!(sizes.is_sorted_by(|one, next| one < next), "{sizes:?}");
+        assert_eq!(Size::of(&requests), Size::of([&request(8, 9, 9)]), "the most of each kind counts");
     }
 }

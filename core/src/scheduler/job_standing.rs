@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::id::{GroupId, JobId, Slot, TaskId};
 use crate::resources::Resources;
-use crate::settings::{JobKey, ShareSettings};
+use crate::settings::{COST_SCALE, JobKey, ShareSettings};
 use crate::shares::ratio::Weight;
-use crate::spec::Standing;
+use crate::spec::{Standing, Start};
 use crate::time::{Span, Time};
 
 use super::Scheduler;
@@ -14,7 +14,7 @@ use super::account::{Price, RunClock};
 use super::elastic::Phase;
 use super::gangs::gang_size;
 use super::groups::{self, JobClock, JobView};
-use super::growth::surplus_order;
+use super::growth::{Size, surplus_order};
 use super::leaf::LeafId;
 use super::limits::Limits;
 use super::order::Order;
@@ -46,15 +46,16 @@ fn tenths(time: Time) -> u32 {
 const RUNNING_MAX: u128 = (1 << 20) - 1;
 const SERVED_MAX: u128 = (1 << 44) - 1;
 
-/// The place of an entry among all that wait in its leaf.
+/// The place of an entry among all that wait in its leaf. By run time each job is taken to start a task of the
+/// same cost, so that the heavier goes first, and among equals the larger.
 pub(super) fn order(
     settings: &ShareSettings,
     (now, ahead): (Time, Span),
     (job, raised): (&JobView, u16),
     entry: Entry,
-    role: (u32, u128),
+    expected: u32,
+    size: impl FnOnce() -> Size,
 ) -> Order {
-    let (expected, cost) = role;
     let urgency = u128::from(urgency(job.priority()));
     match settings.job_key {
         JobKey::Priority => {
@@ -75,7 +76,7 @@ pub(super) fn order(
         },
         JobKey::RunTime => {
             let clock = job.clock.as_ref();
-            let ahead = clock.map(|clock| clock.clock.ahead(now, clock.cost, cost, ahead));
+            let ahead = clock.map(|clock| clock.clock.ahead(now, clock.cost, COST_SCALE.into(), ahead));
             let parts = ahead.unwrap_or_default().parts();
             let level = settings.level(settings.band(job.band())).saturating_sub(usize::from(raised));
             // Who shares with other bands by weight has no other claim.
@@ -83,7 +84,7 @@ pub(super) fn order(
                 Some(_) => u128::from(tenths(finish_by(job))) << 96 | parts.min((1 << 96) - 1),
                 None => parts,
             };
-            Order::by_arrival(rank, entry)
+            size().order(rank, entry)
         }
     }
 }
@@ -407,13 +408,17 @@ impl Scheduler {
         let job = self.jobs.get(entry.group.job().0).expect("a group has a job");
         let group = groups::find(&self.jobs, entry.group).expect("the caller has seen the group");
         let role = &group.roles[usize::from(entry.role)];
-        let cost = self.price(&role.spec.request).cost;
+        let size = || match group.start {
+            Start::Independent => Size::of([&role.spec.request]),
+            Start::Atomic => Size::of(group.roles.iter().map(|role| &role.spec.request)),
+        };
         let order = order(
             &self.settings.shares,
             (now, self.ahead()),
             (job, group.raised()),
             entry,
-            (role.expected, cost),
+            role.expected,
+            size,
         );
         match group.phase() {
             Some(Phase::Running) => {

@@ -60,8 +60,8 @@ impl Pick {
     }
 
     /// The older, the smaller.
-    pub(super) fn age(&self) -> (u64, Order) {
-        (self.order.arrival, self.order)
+    pub(super) fn age(&self, key: JobKey) -> (u64, Order) {
+        self.order.age(key)
     }
 }
 
@@ -194,13 +194,14 @@ impl Scheduler {
 
     /// What nobody above 0% can use goes to the classes of 0%, the oldest job first.
     fn pick_last(&mut self, level: usize, round: &mut Round) -> Option<Pick> {
+        let key = self.settings.shares.job_key;
         let mut best: Option<Pick> = None;
         for class in 0..self.shares.classes.len() {
             if !self.shares.is_last(class) {
                 continue;
             }
             let Some(pick) = self.pick_queue(level, class, round) else { continue };
-            if best.as_ref().is_none_or(|best| pick.age() < best.age()) {
+            if best.as_ref().is_none_or(|best| pick.age(key) < best.age(key)) {
                 best = Some(pick);
             }
         }

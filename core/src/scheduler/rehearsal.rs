@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::messages::WaitingEntry;
-use crate::settings::ShareKey;
+use crate::settings::{JobKey, ShareKey};
 use crate::shares::classes::{ClassLoad, Percents};
 use crate::shares::ratio::Weight;
 
@@ -122,7 +122,7 @@ impl Scheduler {
             let class = purse.next(&classes.percents, waits);
             return match class {
                 Some(class) => left.into_iter().find(|at| lines[*at].class == class),
-                None => oldest(lines, &left),
+                None => oldest(lines, &left, self.settings.shares.job_key),
             };
         }
         let kind = self.settings.shares.share_key;
@@ -135,7 +135,7 @@ impl Scheduler {
                 best = Some((key, at));
             }
         }
-        best.map(|(_, at)| at).or_else(|| oldest(lines, &left))
+        best.map(|(_, at)| at).or_else(|| oldest(lines, &left, self.settings.shares.job_key))
     }
 
     /// Takes the next entry of a class and charges its shares.
@@ -173,12 +173,8 @@ impl Scheduler {
 }
 
 /// Nobody above 0% has anything left: the oldest goes first.
-fn oldest(lines: &[ClassLine], left: &[usize]) -> Option<usize> {
-    let age = |at: &usize| {
-        let (order, _) = lines[*at].head();
-        (order.arrival, order)
-    };
-    left.iter().copied().min_by_key(age)
+fn oldest(lines: &[ClassLine], left: &[usize], key: JobKey) -> Option<usize> {
+    left.iter().copied().min_by_key(|at| lines[*at].head().0.age(key))
 }
 
 impl ClassLine {
