@@ -12,7 +12,7 @@ use crate::id::NodeId;
 use super::leaf::LeafId;
 use super::nodes::Nodes;
 use super::order::Order;
-use super::row::Fullness;
+use super::row::{self, Fullness};
 use super::shapes::{ShapeId, Shapes};
 
 /// A node with room, and the shape that is served on it next.
@@ -93,8 +93,7 @@ impl Single {
 #[derive(Debug)]
 pub(super) struct Near {
     leaf: LeafId,
-    /// Nodes by the shape they are filed under: the fullest first where it packs, then those with the
-    /// fewest tasks, then by id.
+    /// Nodes by the shape they are filed under: the fullest first where it packs, then as they come in a row.
     filed: BTreeMap<ShapeId, Filed>,
     /// The shapes of `filed`, by order.
     by_order: BTreeSet<(Order, ShapeId)>,
@@ -111,6 +110,8 @@ struct Filed {
 struct FiledNode {
     /// How full it is, where that decides.
     fullness: Option<Box<Fullness>>,
+    /// Its place among others: see [`row::key`].
+    place: u64,
     tasks: u32,
     node: NodeId,
     /// The order of the shape when the node was filed.
@@ -134,7 +135,8 @@ impl Near {
             self.by_order.insert((order, shape));
         }
         let fullness = shapes.packs(shape, &nodes.scopes).then(|| Box::new(nodes.fullness(node, entry)));
-        filed.nodes.push(Reverse(FiledNode { fullness, tasks: entry.company.tasks, node, order }));
+        let (place, tasks) = (row::key(node, entry), entry.company.tasks);
+        filed.nodes.push(Reverse(FiledNode { fullness, place, tasks, node, order }));
     }
 
     /// The candidate that is served next: the shape whose head came first, on the first of its nodes. It
