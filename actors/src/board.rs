@@ -12,7 +12,7 @@ use plimsoll_core::cluster_state::ReservationStage;
 use plimsoll_core::id::{Attempt, GroupId, JobId, NodeId};
 use plimsoll_core::job_state::Spent;
 use plimsoll_core::job_state::{Job, JobState};
-use plimsoll_core::messages::{Audit, Finding, JobEvent, NodeEvent, Refusal};
+use plimsoll_core::messages::{Audit, Finding, JobEvent, NodeAudit, NodeEvent, Refusal};
 use plimsoll_core::outcome::TaskState;
 use plimsoll_core::roll_up::TaskResult;
 use plimsoll_core::scheduler::Scheduler;
@@ -73,6 +73,8 @@ pub struct NodeStatus {
     pub breakdown: Option<Arc<Breakdown>>,
     /// Which of its named units are in use, by the attempt that has them.
     pub units: BTreeMap<Attempt, Arc<UnitNames>>,
+    /// The first session of its agent, which no other node of this id has had.
+    pub(crate) session: u64,
 }
 
 /// Who has a node for himself, and how far that is.
@@ -131,9 +133,9 @@ impl JobStatus {
 }
 
 impl NodeStatus {
-    fn new(id: NodeId, name: Arc<str>) -> NodeStatus {
+    fn new(id: NodeId, name: Arc<str>, session: u64) -> NodeStatus {
         let (state, units) = (NodeState::default(), BTreeMap::new());
-        NodeStatus { id, name, live: 0, state, reservation: None, breakdown: None, units }
+        NodeStatus { id, name, live: 0, state, reservation: None, breakdown: None, units, session }
     }
 }
 
@@ -298,9 +300,9 @@ impl Board {
 
     pub(crate) fn note_node(&self, event: &NodeEvent) {
         match event {
-            NodeEvent::Added { node, name, .. } => {
+            NodeEvent::Added { node, name, session } => {
                 let name: Arc<str> = name.as_str().into();
-                self.nodes.insert(*node, NodeStatus::new(*node, Arc::clone(&name)));
+                self.nodes.insert(*node, NodeStatus::new(*node, Arc::clone(&name), *session));
                 self.names.insert(name, *node);
             }
             NodeEvent::Removed { node, name } => {
@@ -326,14 +328,30 @@ impl Board {
         }
     }
 
-    /// Compares what it says of some nodes with the ledger, and mends what is wrong.
-    pub(crate) fn compare(&self, audit: &Audit) -> Vec<Finding> {
+    /// Compares how it says that some nodes stand with what ClusterState says, behind everything that said of
+    /// them before, and mends what is wrong.
+    pub(crate) fn compare_states(&self, audit: &Audit) -> Vec<Finding> {
+        self.compare(audit, |status, node| {
+            std::mem::replace(&mut status.state, node.view.state) != node.view.state
+        })
+    }
+
+    /// Compares what it says runs on some nodes with the ledger, behind everything that JobState said before of
+    /// attempts there, and mends what is wrong. By now the nodes may stand otherwise.
+    pub(crate) fn compare_attempts(&self, audit: &Audit) -> Vec<Finding> {
+        self.compare(audit, |status, node| {
+            let live = node.live.len() as u64;
+            std::mem::replace(&mut status.live, live) != live
+        })
+    }
+
+    /// Nodes of which `mend` says that something was wrong. One that is gone meanwhile is not the one that came
+    /// under its id.
+    fn compare(&self, audit: &Audit, mend: impl Fn(&mut NodeStatus, &NodeAudit) -> bool) -> Vec<Finding> {
         let mut findings = Vec::new();
         for node in &audit.nodes {
-            let (live, state) = (node.live.len() as u64, node.view.state);
             self.change_node(node.node, |status| {
-                if (status.live, status.state) != (live, state) {
-                    (status.live, status.state) = (live, state);
+                if status.session == node.session && mend(status, node) {
                     findings.push(Finding::WrongBoard(node.node));
                 }
             });
@@ -369,8 +387,12 @@ impl Board {
                 stage: reservation.stage,
             });
             let (breakdown, state) = (node.breakdown.clone(), node.state());
-            let status =
-                NodeStatus { breakdown, state, reservation, ..NodeStatus::new(id, Arc::clone(&name)) };
+            let status = NodeStatus {
+                breakdown,
+                state,
+                reservation,
+                ..NodeStatus::new(id, Arc::clone(&name), node.session)
+            };
             self.nodes.insert(id, status);
             self.names.insert(name, id);
         }

@@ -127,8 +127,13 @@ impl Handler<HostBatch> for Herald {
                 }
                 // The monitor learned of it when it was said.
                 HostMessage::Audited(_) => {}
+                HostMessage::Standing(audit) => {
+                    for finding in self.board.compare_states(&audit) {
+                        self.note_finding(finding, &mut events);
+                    }
+                }
                 HostMessage::Ledger(audit) => {
-                    for finding in self.board.compare(&audit) {
+                    for finding in self.board.compare_attempts(&audit) {
                         self.note_finding(finding, &mut events);
                     }
                 }

@@ -9,6 +9,8 @@ mod assignments;
 mod backlog;
 mod begun;
 mod board;
+#[cfg(test)]
+mod board_tests;
 mod clock;
 mod commands;
 mod credit;

@@ -11,7 +11,7 @@ use crate::machine::Machine;
 use crate::spec::Filters;
 
 /// Raised whenever the meaning of stored bytes changes.
-pub const FORMAT_VERSION: u8 = 6;
+pub const FORMAT_VERSION: u8 = 7;
 
 /// No single record is larger than this.
 pub const RECORD_BYTES_MAX: usize = 1 << 30;

@@ -19,10 +19,12 @@ impl ClusterState {
             let (id, node) = (NodeId(index as u32), self.nodes[index].as_ref()?);
             let live = self.on_node.iter(node.attempts);
             let live = live.filter_map(|slot| Some(self.live[slot as usize].as_ref()?.attempt));
-            Some(NodeAudit { node: id, view: node.view(), free: node.free(), live: live.collect() })
+            let (session, view, free) = (node.session, node.view(), node.free());
+            Some(NodeAudit { node: id, session, view, free, live: live.collect() })
         });
         let next = (until < self.nodes.len()).then_some(NodeId(until as u32));
         let audit = Arc::new(Audit { first, nodes: nodes.collect(), next });
+        out.host.push(HostMessage::Standing(Arc::clone(&audit)));
         out.jobs.push(JobMessage::Audit(Arc::clone(&audit)));
         out.runner.push(RunnerMessage::Audit(Arc::clone(&audit)));
         out.scheduler.push(SchedulerMessage::Audit(audit));

@@ -5,7 +5,9 @@ mod usage;
 
 use super::*;
 use crate::id::{Attempt, JobId, Slot, TaskId};
-use crate::messages::{EndReport, JobMessage, Placement, Plan, PlanPart, SchedulerMessage};
+use crate::messages::{
+    EndReport, Finding, HostMessage, JobMessage, Placement, Plan, PlanPart, SchedulerMessage,
+};
 use crate::outcome::{Exit, FailureCause};
 use crate::resources::{KindId, Resources};
 use crate::spec::{Liveness, ShapeSpec};
@@ -199,9 +201,44 @@ fn requests_about_nodes_that_are_not_there_are_refused_by_name() {
     let mut bench = Bench::new();
     let out = bench.hear(ClusterMessage::RemoveNode { ticket: Ticket(5), name: "ghost".into() }).clone();
     let refusal = Answer::Refused(Refusal::UnknownNode("ghost".into()));
-    assert_eq!(out.host, [crate::messages::HostMessage::Reply { ticket: Ticket(5), answer: refusal }]);
+    assert_eq!(out.host, [HostMessage::Reply { ticket: Ticket(5), answer: refusal }]);
     let again = NodeSpec::new("n", Resources::new());
     let out = bench.hear(ClusterMessage::AddNode { ticket: Ticket(6), node: Box::new(again) }).clone();
     let refusal = Answer::Refused(Refusal::NodeExists("n".into()));
-    assert_eq!(out.host, [crate::messages::HostMessage::Reply { ticket: Ticket(6), answer: refusal }]);
+    assert_eq!(out.host, [HostMessage::Reply { ticket: Ticket(6), answer: refusal }]);
+}
+
+/// Goal: an attempt that holds its node although nobody watches over it is found, and its room is free again; one
+/// that has ended meanwhile is no finding.
+#[test]
+fn an_attempt_that_the_runner_does_not_know_of_is_lost() {
+    let mut bench = Bench::new();
+    let version = bench.version();
+    bench.hear(plan(&[0], version, false));
+    let unknown = ClusterMessage::Undispatched(vec![attempt(0, 1), attempt(1, 1)]);
+    let out = bench.hear(unknown.clone()).clone();
+    let found = HostMessage::Finding(Finding::Undispatched(attempt(0, 1)));
+    assert_eq!(out.host, [found]);
+    let lost = |message: &JobMessage| match message {
+        JobMessage::Released(ended) => ended[0].attempt == attempt(0, 1) && ended[0].outcome == Outcome::Lost,
+        _ => false,
+    };
+    assert!(out.jobs.iter().any(lost) && bench.cluster.live().count() == 0);
+    assert!(bench.hear(unknown).host.is_empty(), "once is enough");
+}
+
+/// Goal: everybody is told what the ledger says, each part of the board by whoever speaks of it.
+#[test]
+fn an_audit_tells_everybody_the_same() {
+    let mut bench = Bench::new();
+    let version = bench.version();
+    bench.hear(plan(&[0], version, false));
+    let out = bench.hear(ClusterMessage::Audit { first: NodeId(0), most: 9 }).clone();
+    let [HostMessage::Standing(audit)] = &out.host[..] else { panic!("{:?}", out.host) };
+    let node = bench.cluster.node(NodeId(0)).expect("it is there");
+    assert_eq!((audit.nodes[0].session, &audit.nodes[0].view), (node.session, &node.view()));
+    assert_eq!((&audit.nodes[0].live[..], audit.next), (&[attempt(0, 1)][..], None));
+    assert_eq!(out.jobs, [JobMessage::Audit(Arc::clone(audit))]);
+    assert_eq!(out.runner, [RunnerMessage::Audit(Arc::clone(audit))]);
+    assert!(out.scheduler.contains(&SchedulerMessage::Audit(Arc::clone(audit))));
 }

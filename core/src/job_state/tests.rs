@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::id::{Slot, TaskId};
-use crate::messages::{HostMessage, SchedulerMessage};
+use crate::messages::{Audit, Finding, HostMessage, NodeAudit, NodeView, SchedulerMessage};
 use crate::outcome::{FailureCause, Outcome, StopCause};
 use crate::resources::Resources;
+use crate::spec::{NodeFacts, NodeState};
 use crate::time::Span;
 
 struct Bench {
@@ -223,4 +224,44 @@ fn a_group_that_holds_a_claim_is_assigned_as_long_as_it_does() {
     bench.release(1, Outcome::Preempted(StopCause::GroupBroken));
     assert_eq!(bench.state(), TaskState::Queued);
     bench.hear(JobMessage::Assigned { group: GroupId::new(JobId(9), 0), pool: "lab".into() });
+}
+
+/// Goal: an attempt that the ledger does not have any more counts as lost, and one that JobState never heard of is
+/// reported. Method: ledgers that have both, the one, and the other.
+#[test]
+fn attempts_of_which_only_the_ledger_or_only_jobs_know_are_found() {
+    let mut bench = Bench::new();
+    bench.submit(JobSpec::bag("j", 2, Resources::new()));
+    bench.commit(&[0, 1]);
+    let audit = |live| {
+        let view = NodeView {
+            version: 1,
+            facts: Arc::new(NodeFacts::default()),
+            capacity: Resources::new(),
+            reserved: Resources::new(),
+            open: true,
+            state: NodeState::default(),
+            breakdown: None,
+        };
+        let node = NodeAudit { node: NodeId(0), session: 0, view, free: Resources::new(), live };
+        Arc::new(Audit { first: NodeId(0), nodes: vec![node], next: None })
+    };
+    let (known, never) = (vec![attempt(0, 1), attempt(1, 1)], attempt(7, 1));
+    for (live, finding) in [
+        (known.clone(), None),
+        ([&known[..], &[never]].concat(), Some(Finding::UnknownToJobs(never))),
+        (vec![attempt(1, 1)], Some(Finding::EndMissed(attempt(0, 1)))),
+        (vec![attempt(1, 1)], None),
+    ] {
+        let audit = audit(live);
+        let out = bench.hear(JobMessage::Audit(Arc::clone(&audit)));
+        let found: Vec<_> = out.host.iter().filter(|said| matches!(said, HostMessage::Finding(_))).collect();
+        let expected = finding.clone().map(HostMessage::Finding);
+        assert_eq!(found, expected.iter().collect::<Vec<_>>());
+        assert_eq!(out.host.last(), Some(&HostMessage::Ledger(audit)), "behind everything else");
+        if matches!(finding, Some(Finding::EndMissed(_))) {
+            let again = ReturnedTask { task: attempt(0, 1).task, number: 2, avoid: Vec::new() };
+            assert_eq!(out.scheduler, [SchedulerMessage::Return(vec![again])]);
+        }
+    }
 }

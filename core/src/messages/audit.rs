@@ -33,6 +33,8 @@ pub struct Audit {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct NodeAudit {
     pub node: NodeId,
+    /// The first session of its agent, which no other node of this id has had.
+    pub session: u64,
     /// As it was announced, or should have been.
     pub view: NodeView,
     pub free: Resources,

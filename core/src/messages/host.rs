@@ -56,6 +56,8 @@ pub enum HostMessage {
     },
     /// A slice of the nodes has been compared.
     Audited(Audited),
+    /// From ClusterState, behind everything it has said of these nodes: how they stand.
+    Standing(Arc<Audit>),
     /// From JobState, behind everything it has said of these nodes: what the ledger says of them.
     Ledger(Arc<Audit>),
     /// Something is not as it should be.

@@ -157,7 +157,7 @@ fn audit(live: Vec<Attempt>) -> RunnerMessage {
         state: NodeState::default(),
         breakdown: None,
     };
-    let nodes = vec![NodeAudit { node: NODE, view, free: Resources::new(), live }];
+    let nodes = vec![NodeAudit { node: NODE, session: 0, view, free: Resources::new(), live }];
     RunnerMessage::Audit(Arc::new(Audit { first: NodeId(0), nodes, next: None }))
 }
 

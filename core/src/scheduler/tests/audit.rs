@@ -7,7 +7,7 @@ use crate::messages::{Audit, Finding, HostMessage, NodeAudit};
 fn audit(free: i64, live: &[(Attempt, NodeId)]) -> SchedulerMessage {
     let live = live.iter().map(|(attempt, _)| *attempt).collect();
     let view = node(0, Resources::of(SLOT, 1)).view.expect("it is there");
-    audit_of(vec![NodeAudit { node: NodeId(0), view, free: Resources::of(SLOT, free), live }])
+    audit_of(vec![NodeAudit { node: NodeId(0), session: 0, view, free: Resources::of(SLOT, free), live }])
 }
 
 fn audit_of(nodes: Vec<NodeAudit>) -> SchedulerMessage {
@@ -78,9 +78,9 @@ fn a_wrong_view_is_replaced_by_the_right_one() {
     bench.hear(vec![SchedulerMessage::Committed { plan: 1 }]);
     let live = live.iter().map(|(attempt, _)| *attempt).collect();
     let paused = closed(0, Resources::of(SLOT, 1)).view.expect("it is there");
-    let paused = NodeAudit { node: NodeId(0), view: paused, free: Resources::of(SLOT, 0), live };
+    let paused = NodeAudit { node: NodeId(0), session: 0, view: paused, free: Resources::of(SLOT, 0), live };
     let view = node(1, Resources::of(SLOT, 1)).view.expect("it is there");
-    let new = NodeAudit { node: NodeId(1), view, free: Resources::of(SLOT, 1), live: Vec::new() };
+    let new = NodeAudit { node: NodeId(1), session: 1, view, free: Resources::of(SLOT, 1), live: Vec::new() };
     assert_eq!(bench.hear(vec![audit_of(vec![paused, new.clone()])]), [(1, 0, 1, 1)], "there is room now");
     let wrong = |id| Finding::WrongView(NodeId(id));
     assert_eq!(bench.findings()[..2], [wrong(0), wrong(1)]);
