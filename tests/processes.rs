@@ -208,6 +208,36 @@ fn a_process_that_does_not_listen_is_ended_after_the_grace_time() {
     });
 }
 
+/// Goal: everybody of a group that is to end has the grace time, also when the leader goes at once. Method: shells
+/// that do, with a child that takes its time to end well, and with one that does not listen.
+#[test]
+fn everybody_of_a_group_has_the_grace_time() {
+    let scratch = Scratch::new("group");
+    run(async {
+        let (runtime, handle) = cluster("", 4, ProcessExecutor::new()).await;
+        let said = scratch.path("said");
+        let careful = format!(
+            "(trap 'sleep 0.2; echo 7 >>{said}; exit' TERM; echo 1 >>{said}; sleep 100 & wait) & echo $! >>{said}; wait"
+        );
+        let id = handle.submit(job(1, shell(&careful))).await.expect("accepted");
+        let began = scratch.numbers("said", 2).await;
+        handle.cancel(id).await.expect("it is known");
+        assert_eq!(handle.wait(id).await.expect("it ends").cancelled, 1);
+        assert_eq!(scratch.numbers("said", 2).await[2..], [7], "it ended well, and before its task did");
+        let pids = scratch.path("pids");
+        let deaf = format!("(trap '' TERM; echo 1 >>{pids}; sleep 100) & echo $! >>{pids}; wait");
+        let deaf = shell(&deaf).grace(Span::from_millis(100));
+        let id = handle.submit(job(1, deaf)).await.expect("accepted");
+        let deaf = scratch.numbers("pids", 2).await;
+        handle.cancel(id).await.expect("it is known");
+        assert_eq!(handle.wait(id).await.expect("it ends").cancelled, 1);
+        let children: Vec<u32> = began.into_iter().chain(deaf).filter(|process| *process > 1).collect();
+        assert_eq!(children.len(), 2);
+        gone(&children).await;
+        runtime.shutdown(DEADLINE).await;
+    });
+}
+
 /// Goal: what a process has started and left behind in its group ends with it, also when it ends well.
 #[test]
 fn children_of_a_process_end_with_it() {

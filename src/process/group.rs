@@ -13,6 +13,8 @@ use plimsoll_core::spec::{CommandSpec, OutputTo};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tokio::net::unix::pipe::Receiver;
 
+use super::census::Census;
+
 /// The leader of a group that has not been reaped yet, so that nobody else can have its number. Dropping
 /// it ends the whole group.
 #[derive(Debug)]
@@ -74,16 +76,25 @@ impl ProcessGroup {
         self.reap()
     }
 
-    /// Asks the group to end, and ends it after the grace time.
-    pub(super) async fn stop(&mut self, grace: Duration) -> io::Result<Ended> {
+    /// Asks the group to end, and ends after the grace time whoever is left of it.
+    pub(super) async fn stop(&mut self, grace: Duration, census: &Census) -> io::Result<Ended> {
         signal_group(&self.child, Signal::TERM);
-        match tokio::time::timeout(grace, self.ended()).await {
-            Ok(ended) => ended,
-            Err(_) => {
-                signal_group(&self.child, Signal::KILL);
-                self.ended().await
-            }
+        let _ = tokio::time::timeout(grace, self.nobody_left(census)).await;
+        signal_group(&self.child, Signal::KILL);
+        self.ended().await
+    }
+
+    /// Completes when everybody has ended: a leader may go at once, and others still have something to see to.
+    async fn nobody_left(&self, census: &Census) -> io::Result<()> {
+        const SOON: Duration = Duration::from_millis(5);
+        const LATER: Duration = Duration::from_millis(100);
+        self.leader.readable().await?;
+        let mut pause = SOON;
+        while census.is_alive(self.child.id()).await {
+            tokio::time::sleep(pause).await;
+            pause = (2 * pause).min(LATER);
         }
+        Ok(())
     }
 
     /// The leader has ended: its number still belongs to the group, whose rest goes with it.
@@ -152,12 +163,18 @@ fn open(to: &OutputTo, surroundings: &BTreeMap<&'static str, String>) -> Result<
 
 /// Puts what is known of the task into a path. A name never leads to another directory.
 fn fill_in(template: &str, surroundings: &BTreeMap<&'static str, String>) -> String {
-    let mut path = template.to_owned();
-    for (name, value) in surroundings {
-        let value = value.replace(['/', '\0'], "_");
-        path = path.replace(&format!("{{{name}}}"), &value);
-    }
-    path
+    let fill_part = |part: &str| {
+        let mut filled = part.to_owned();
+        for (name, value) in surroundings {
+            let value = value.replace(['/', '\0'], "_");
+            filled = filled.replace(&format!("{{{name}}}"), &value);
+        }
+        match filled.as_str() {
+            "." | ".." if filled != part => filled.replace('.', "_"),
+            _ => filled,
+        }
+    };
+    template.split('/').map(fill_part).collect::<Vec<_>>().join("/")
 }
 
 #[cfg(test)]
@@ -166,7 +183,9 @@ mod tests {
 
     #[test]
     fn names_in_paths_stay_in_their_directory() {
-        let known = BTreeMap::from([("job", "7".to_owned()), ("role", "../up".to_owned())]);
+        let known = [("job", "7"), ("role", "../up"), ("group", ".."), ("node", ".")];
+        let known = known.map(|(name, value)| (name, value.to_owned())).into();
         assert_eq!(fill_in("out/{job}-{role}.{task}", &known), "out/7-.._up.{task}");
+        assert_eq!(fill_in("../{group}/{node}{node}/{group}.txt", &known), "../__/__/...txt");
     }
 }

@@ -1,11 +1,12 @@
 //! Runs tasks as processes of this machine.
 //!
 //! Each process leads a process group of its own. However an attempt ends, the group ends with it: a
-//! leader that ends by itself takes its children along, one that is to stop is asked to (`SIGTERM` to the
-//! group) and ended after a grace time (`SIGKILL` to the group), and one whose future is dropped is ended
+//! leader that ends by itself takes its children along, a group that is to stop is asked to (`SIGTERM`) and
+//! whoever is left of it after a grace time is ended (`SIGKILL`), and one whose future is dropped is ended
 //! at once. Only what leaves its group on purpose, or the death of the service itself, leaves a process
 //! behind.
 
+mod census;
 mod group;
 mod output;
 
@@ -18,6 +19,7 @@ use plimsoll_actors::{BoxFuture, Executor, TaskContext, TaskError};
 use plimsoll_core::outcome::FailureCause;
 use plimsoll_core::spec::CommandSpec;
 
+use census::Census;
 use group::{Ended, ProcessGroup};
 pub use output::{Output, OutputBook};
 
@@ -30,14 +32,16 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// An executor that starts the command of each task's role as a process.
 ///
 /// A process finds `PLIMSOLL_JOB`, `PLIMSOLL_JOB_NAME`, `PLIMSOLL_GROUP`, `PLIMSOLL_ROLE`,
-/// `PLIMSOLL_TASK`, `PLIMSOLL_ATTEMPT` and `PLIMSOLL_NODE` in its environment, the `PATH` of the service, and
-/// what its command adds. Its standard input is closed. It takes Linux 5.3 or newer.
+/// `PLIMSOLL_TASK`, `PLIMSOLL_ATTEMPT` and `PLIMSOLL_NODE` in its environment, the named units it was given in
+/// `PLIMSOLL_UNITS` (`gpu=g0,g1;disk=d3`), the `PATH` of the service, and what its command adds. Its standard
+/// input is closed. It takes Linux 5.3 or newer.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessExecutor {
     command: Option<Arc<CommandSpec>>,
     grace: Option<Duration>,
     inherit: bool,
     book: OutputBook,
+    census: Census,
 }
 
 impl ProcessExecutor {
@@ -97,7 +101,7 @@ impl ProcessExecutor {
         let mut ending = pin!(async {
             tokio::select! {
                 ended = process.ended() => ended,
-                () = task.stop.stopped() => process.stop(grace).await,
+                () = task.stop.stopped() => process.stop(grace, &self.census).await,
             }
         });
         let mut said_all = false;
