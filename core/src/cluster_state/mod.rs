@@ -277,9 +277,9 @@ impl ClusterState {
             ClusterMessage::Swept { node, sweep } => self.swept(now, node, sweep, out),
             ClusterMessage::AskUsage { ticket, of, since } => self.tell_usage(now, ticket, of, since, out),
             ClusterMessage::Settings(settings) => {
-                let (kept_before, heartbeat) = (self.keeps_usage(), self.settings.deadlines.heartbeat);
+                let (retention, heartbeat) = (self.settings.retention, self.settings.deadlines.heartbeat);
                 Settings::replace(&mut self.settings, settings);
-                self.change_retention(now, kept_before);
+                self.change_retention(now, retention);
                 self.change_heartbeat(now, heartbeat);
             }
             ClusterMessage::LookAgain => self.look_again(out),
@@ -331,7 +331,7 @@ impl Machine for ClusterState {
             self.probe(NodeId(index as u32), out);
         }
         while let Some(index) = self.preparations.pop_due(now) {
-            self.preparation_late(NodeId(index as u32), out);
+            self.preparation_late(now, NodeId(index as u32), out);
         }
         for message in batch {
             self.handle(now, message, out);
@@ -363,7 +363,8 @@ impl Machine for ClusterState {
     }
 
     fn check(&self) -> Result<(), Broken> {
-        self.check_ledger()
+        self.check_ledger()?;
+        self.check_usage()
     }
 }
 

@@ -200,16 +200,18 @@ impl Node {
         }
     }
 
-    /// As people know it: a broken node is idle whatever is left on it, and of what is there the furthest
-    /// speaks.
+    /// As people know it: a broken node is idle whatever is left on it, a manual one unless somebody has reserved
+    /// it, and else of what is there the furthest speaks.
     pub(super) fn usage(&self, pending: bool) -> Usage {
-        if self.condition == Condition::Broken {
-            return Usage::Idle;
-        }
         let furthest = self.phases.iter().rposition(|count| *count > 0);
         let working = furthest.map(|phase| Usage::OF_PHASE[phase]);
         let reserved = self.reservation.as_ref().map(|reservation| reservation.stage.usage());
-        match working.max(reserved) {
+        let furthest = match self.condition {
+            Condition::Broken => return Usage::Idle,
+            Condition::Manual => reserved,
+            Condition::Automated | Condition::Removed => working.max(reserved),
+        };
+        match furthest {
             Some(usage) => usage,
             None if pending && self.takes_work() => Usage::Pending,
             None => Usage::Idle,

@@ -22,6 +22,8 @@ pub struct Reservation {
     pub stage: ReservationStage,
     /// Since when it has been in this stage.
     pub since: Time,
+    /// Why it is over once the preparations have ended, if that is what it waits for.
+    pub(super) ending: Option<Returned>,
     /// No other reservation had this number; what is said about another is void.
     pub(super) number: u64,
     /// When it is over if the preparations are not.
@@ -36,7 +38,7 @@ pub enum ReservationStage {
     Installing,
     /// The node is ready and in use.
     Running,
-    /// It was given back while it was being prepared; the preparations are being ended.
+    /// It was given back while it was being prepared, or that took too long; the preparations are being ended.
     Returning,
 }
 
@@ -95,7 +97,7 @@ impl ClusterState {
             Some(_) => (ReservationStage::Waiting, now + deadlines.dispatch),
             None => (ReservationStage::Running, Time::NEVER),
         };
-        let reservation = Reservation { who, prepare, stage, since: now, number, deadline };
+        let reservation = Reservation { who, prepare, stage, since: now, ending: None, number, deadline };
         node.reservation = Some(Box::new(reservation));
         self.preparations.set(id.index(), deadline);
         out.reply(ticket, Answer::Done);
@@ -121,25 +123,30 @@ impl ClusterState {
 
     pub(super) fn give_back(&mut self, now: Time, ticket: Ticket, name: String, out: &mut Outbox) {
         let Some(id) = self.node_id(&name) else { return out.refuse(ticket, Refusal::UnknownNode(name)) };
-        let stop = self.settings.deadlines.stop;
-        let node = self.node_mut(id).expect("a named node is there");
-        let Some(reservation) = &mut node.reservation else {
-            return out.refuse(ticket, Refusal::NotReserved(name));
-        };
+        let stage = self.node(id).and_then(|node| Some(node.reservation.as_ref()?.stage));
+        let Some(stage) = stage else { return out.refuse(ticket, Refusal::NotReserved(name)) };
         out.reply(ticket, Answer::Done);
-        match reservation.stage {
+        match stage {
             ReservationStage::Running => self.end_reservation(id, Returned::ByHand, out),
             ReservationStage::Returning => {}
             ReservationStage::Waiting | ReservationStage::Installing => {
-                let number = reservation.number;
-                (reservation.stage, reservation.since) = (ReservationStage::Returning, now);
-                reservation.deadline = now + stop;
-                self.preparations.set(id.index(), now + stop);
-                out.node_event(NodeEvent::EndPreparation { node: id, reservation: number });
-                self.tell_reservation(id, out);
-                self.note_usage(id);
+                self.end_preparations(now, id, Returned::ByHand, out);
             }
         }
+    }
+
+    /// Has the preparations ended. Until they have the node is nobody else's: two would be at it.
+    fn end_preparations(&mut self, now: Time, id: NodeId, why: Returned, out: &mut Outbox) {
+        let deadline = now + self.settings.deadlines.stop;
+        let reservation = self.node_mut(id).and_then(|node| node.reservation.as_mut());
+        let reservation = reservation.expect("the caller has seen the reservation");
+        let number = reservation.number;
+        (reservation.stage, reservation.since) = (ReservationStage::Returning, now);
+        (reservation.ending, reservation.deadline) = (Some(why), deadline);
+        self.preparations.set(id.index(), deadline);
+        out.node_event(NodeEvent::EndPreparation { node: id, reservation: number });
+        self.tell_reservation(id, out);
+        self.note_usage(id);
     }
 
     /// News of the preparations. What is said about another reservation than the current one is void.
@@ -159,7 +166,10 @@ impl ClusterState {
         use ReservationStage::{Installing, Returning, Running, Waiting};
         let (stage, deadline) = match (reservation.stage, how) {
             (Running, _) | (Returning | Installing, Preparation::Begun) => return,
-            (Returning, _) => return self.end_reservation(id, Returned::ByHand, out),
+            (Returning, _) => {
+                let why = reservation.ending.unwrap_or(Returned::ByHand);
+                return self.end_reservation(id, why, out);
+            }
             (_, Preparation::Failed) => return self.end_reservation(id, Returned::NotPrepared, out),
             (Waiting, Preparation::Begun) => (Installing, now + deadlines.prepare),
             (Waiting | Installing, Preparation::Done) => (Running, Time::NEVER),
@@ -171,16 +181,12 @@ impl ClusterState {
     }
 
     /// The preparations took too long, or did not end in time.
-    pub(super) fn preparation_late(&mut self, id: NodeId, out: &mut Outbox) {
+    pub(super) fn preparation_late(&mut self, now: Time, id: NodeId, out: &mut Outbox) {
         let reservation = self.node(id).and_then(|node| node.reservation.as_ref());
         let Some(reservation) = reservation else { return };
-        match reservation.stage {
-            ReservationStage::Returning => self.end_reservation(id, Returned::ByHand, out),
-            _ => {
-                let number = reservation.number;
-                out.node_event(NodeEvent::EndPreparation { node: id, reservation: number });
-                self.end_reservation(id, Returned::TooLate, out);
-            }
+        match reservation.ending {
+            Some(why) => self.end_reservation(id, why, out),
+            None => self.end_preparations(now, id, Returned::TooLate, out),
         }
     }
 

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{NodeId, Ticket};
+use crate::machine::{Broken, promise};
 use crate::messages::{Answer, Outbox, Refusal, StateTime, UsageAnswer, UsageEntry, UsageOf};
 use crate::mutation::{self, Mutation};
 use crate::settings::Retention;
@@ -22,6 +23,8 @@ pub(super) struct UsageHistory {
     touched: Vec<NodeId>,
     /// Nodes by the sequence under which they were reported as pending, until that was seen.
     pending: VecDeque<(u64, Vec<NodeId>)>,
+    /// So many entries are kept in all, the current ones included.
+    entries: u64,
     /// How many nodes are in each state.
     counts: [u64; Usage::ALL.len()],
     /// Time that all nodes together spent in each state up to `counted`, also those that are gone.
@@ -68,16 +71,29 @@ impl NodeUsage {
         }
     }
 
-    fn change(&mut self, entry: UsageEntry, kept: usize) {
+    /// Says how many entries more there are.
+    fn change(&mut self, entry: UsageEntry) -> u64 {
         let before = std::mem::replace(&mut self.current, entry);
         if self.fresh {
-            return;
+            return 0;
         }
         add(&mut self.spent, before, entry.from.since(before.from));
         self.past.push_back(before);
-        while self.past.len() >= kept {
-            self.past.pop_front();
+        1
+    }
+
+    /// Keeps so many entries at most, the current one included; says how many are gone.
+    fn keep(&mut self, kept: usize) -> u64 {
+        let gone = (self.past.len() + 1).saturating_sub(kept.max(1));
+        self.past.drain(..gone);
+        if self.past.capacity() > 2 * kept.max(MANY) {
+            self.past.shrink_to_fit();
         }
+        gone as u64
+    }
+
+    fn entries(&self) -> u64 {
+        self.past.len() as u64 + 1
     }
 
     /// Time in each state from `since` until `now`, and from when that is complete.
@@ -107,6 +123,9 @@ fn add(times: &mut Vec<StateTime>, state: UsageEntry, span: Span) {
         None => times.push(StateTime { condition: state.condition, usage: state.usage, span }),
     }
 }
+
+/// Room for so many entries is not given back.
+const MANY: usize = 16;
 
 /// How many entries of each node are kept, the current one included, so that all bounds hold.
 fn kept_per_node(retention: &Retention, nodes: usize) -> usize {
@@ -158,6 +177,7 @@ impl ClusterState {
         }
         history.count_time(now);
         history.counts[entry.usage as usize] += 1;
+        history.entries += 1;
         history.nodes[id.index()] = Some(NodeUsage::new(entry));
         self.note_usage(id);
     }
@@ -167,11 +187,13 @@ impl ClusterState {
         let gone = self.usage_history.nodes.get_mut(id.index()).and_then(Option::take);
         if let Some(gone) = gone {
             self.usage_history.counts[gone.current.usage as usize] -= 1;
+            self.usage_history.entries -= gone.entries();
         }
     }
 
-    /// The history begins or ends with the setting that wants it.
-    pub(super) fn change_retention(&mut self, now: Time, kept_before: bool) {
+    /// The history begins or ends with the setting that wants it, and forgets what is too much for another one.
+    pub(super) fn change_retention(&mut self, now: Time, before: Retention) {
+        let kept_before = before.usage_entries > 0;
         match (kept_before, self.keeps_usage()) {
             (true, false) => self.usage_history = UsageHistory::default(),
             (false, true) => {
@@ -180,8 +202,34 @@ impl ClusterState {
                 let unseen = self.pending.unseen().into_iter().map(|(sequence, id)| (sequence, vec![id]));
                 self.usage_history.pending = unseen.collect();
             }
+            (true, true) if self.settings.retention != before => self.forget_old_usage(),
             _ => {}
         }
+    }
+
+    /// Keeps no more entries of any node than there may be of each.
+    fn forget_old_usage(&mut self) {
+        let kept = kept_per_node(&self.settings.retention, self.names.len());
+        let history = &mut self.usage_history;
+        for node in history.nodes.iter_mut().flatten() {
+            history.entries -= node.keep(kept);
+        }
+    }
+
+    /// Entries that may be kept in all: one of each node in any case.
+    fn usage_entries_max(&self) -> u64 {
+        self.settings.retention.usage_entries.max(self.names.len() as u64)
+    }
+
+    pub(super) fn check_usage(&self) -> Result<(), Broken> {
+        let (history, each) = (&self.usage_history, self.settings.retention.usage_entries_per_node);
+        let counted = history.nodes.iter().flatten().map(NodeUsage::entries);
+        let (all, most) = counted.fold((0, 0), |(all, most), entries| (all + entries, most.max(entries)));
+        promise!(7, all == history.entries, "{all} entries of usage are kept, not {}", history.entries);
+        let max = if self.keeps_usage() { self.usage_entries_max() } else { 0 };
+        promise!(7, all <= max, "{all} entries of usage are kept, {max} may be");
+        promise!(7, most <= each.max(1), "{most} entries of usage are kept of a node, {each} may be");
+        Ok(())
     }
 
     /// These nodes are pending until the sequence has been seen.
@@ -219,7 +267,8 @@ impl ClusterState {
             node.touched = false;
             let before = node.current;
             if (before.condition, before.usage) != (entry.condition, entry.usage) {
-                node.change(entry, kept);
+                history.entries += node.change(entry);
+                history.entries -= node.keep(kept);
                 history.counts[before.usage as usize] -= 1;
                 history.counts[entry.usage as usize] += 1;
             }
@@ -227,6 +276,10 @@ impl ClusterState {
         }
         // The same room serves the next turn.
         self.usage_history.touched = touched;
+        // With every node that comes there is less room for each; most have had their last change before.
+        if self.usage_history.entries > self.usage_entries_max() {
+            self.forget_old_usage();
+        }
     }
 
     /// Answers how time was spent, on one node or on many.

@@ -77,6 +77,7 @@ fn plain_usage(cluster: &ClusterState, id: NodeId) -> (Condition, Usage) {
     });
     let usage = match phases.chain(reserved).max() {
         _ if node.condition == Condition::Broken => Usage::Idle,
+        _ if node.condition == Condition::Manual => reserved.unwrap_or(Usage::Idle),
         Some(usage) => usage,
         None if node.takes_work() && cluster.is_pending(id) => Usage::Pending,
         None => Usage::Idle,

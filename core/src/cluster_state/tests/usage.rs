@@ -1,8 +1,9 @@
 //! The six states of usage, and every change that makes a node pending, or must not.
 
 use super::*;
-use crate::messages::{HostMessage, UsageAnswer, UsageOf};
+use crate::messages::{HostMessage, Preparation, Returned, UsageAnswer, UsageOf};
 use crate::outcome::Phase;
+use crate::settings::Retention;
 use crate::spec::{Access, Availability, Condition, PoolState, ReservationSpec};
 
 impl Bench {
@@ -187,8 +188,12 @@ fn a_node_goes_through_the_states_of_its_furthest_attempt() {
     }
     bench.end_of_it(Exit::Completed);
     assert_eq!(bench.usage(), Usage::Scheduled, "the other speaks");
-    bench.condition(Condition::Broken);
-    assert_eq!(bench.usage(), Usage::Idle, "a broken node is idle, whatever is left on it");
+    for condition in [Condition::Broken, Condition::Manual] {
+        bench.condition(condition);
+        assert_eq!(bench.usage(), Usage::Idle, "nobody has it, whatever is left on it");
+    }
+    bench.condition(Condition::Automated);
+    assert_eq!(bench.usage(), Usage::Scheduled);
 }
 
 #[test]
@@ -255,4 +260,70 @@ fn a_node_that_nobody_needs_is_idle_the_whole_time() {
     let told = bench.time_since(day(5.0), day(1.0));
     assert_eq!(seconds(&told), [(Condition::Automated, Usage::Idle, 345_600)]);
     assert_eq!(told.complete_since, day(1.0));
+}
+
+fn retained(usage_entries: u64, usage_entries_per_node: u64) -> ClusterMessage {
+    let retention = Retention { usage_entries, usage_entries_per_node, ..Retention::default() };
+    let version = 100 * usage_entries + usage_entries_per_node;
+    ClusterMessage::Settings(Arc::new(Settings { version, retention, ..Settings::default() }))
+}
+
+/// Goal: no more entries are kept than there may be in all, also of nodes that nothing happens to any more. Method:
+/// a node with a long history, then others, then settings that allow fewer.
+#[test]
+fn what_is_kept_in_all_is_bounded_also_when_nodes_come() {
+    let mut bench = Bench::seen();
+    bench.hear(retained(8, 6));
+    for condition in [Condition::Broken, Condition::Manual, Condition::Broken, Condition::Manual] {
+        bench.condition(condition);
+    }
+    let kept = |bench: &Bench, node| bench.cluster.usage_entries(NodeId(node)).len();
+    let before = kept(&bench, 0);
+    assert!(before > 4, "{before}");
+    for number in 1..4 {
+        let node = Box::new(NodeSpec::new(format!("m{number}"), Resources::of(SLOT, 1)));
+        bench.hear(ClusterMessage::AddNode { ticket: Ticket(1), node });
+        bench.see();
+    }
+    assert!((0..4).all(|node| kept(&bench, node) <= 2), "eight entries of four nodes");
+    let last = bench.cluster.usage_entries(NodeId(0))[1];
+    assert_eq!((last.condition, last.usage), (Condition::Manual, Usage::Idle), "the newest are kept");
+    bench.hear(retained(8, 1));
+    assert!((0..4).all(|node| kept(&bench, node) == 1));
+    bench.hear(retained(0, 1));
+    assert_eq!(kept(&bench, 0), 0);
+}
+
+/// Goal: preparations that take too long are ended before anybody else has the node. Method: they end a while after
+/// they were told to, and another time not at all.
+#[test]
+fn late_preparations_end_before_the_node_is_free() {
+    let mut bench = Bench::seen();
+    bench.condition(Condition::Manual);
+    let deadlines = Settings::default().deadlines;
+    let wish = || Box::new(ReservationSpec { who: "ann".into(), prepare: Some("system".into()) });
+    let reserve = |ticket| ClusterMessage::Reserve { ticket: Ticket(ticket), name: "n".into(), wish: wish() };
+    let nothing = || ClusterMessage::Seen { sequence: 0 };
+    let said = |how, reservation| ClusterMessage::Prepared { node: NodeId(0), reservation, how };
+    let returned = |out: &Outbox| {
+        out.host.contains(&HostMessage::Node(NodeEvent::Returned { node: NodeId(0), why: Returned::TooLate }))
+    };
+    let mut now = Time(1);
+    // One that is refused has a number too.
+    for (reservation, ends) in [(1, true), (3, false)] {
+        bench.hear_at(now, reserve(1));
+        bench.hear_at(now, said(Preparation::Begun, reservation));
+        now = now + deadlines.prepare;
+        let out = bench.hear_at(now, nothing()).clone();
+        let end = NodeEvent::EndPreparation { node: NodeId(0), reservation };
+        assert!(out.host.contains(&HostMessage::Node(end)) && !returned(&out));
+        assert_eq!(bench.usage(), Usage::Installing);
+        let out = bench.hear_at(now, reserve(9));
+        let taken = Refusal::NodeReserved { node: "n".into(), who: "ann".into() };
+        assert_eq!(out.host, [HostMessage::Reply { ticket: Ticket(9), answer: Answer::Refused(taken) }]);
+        now = now + if ends { Span::from_millis(5) } else { deadlines.stop };
+        let last = if ends { said(Preparation::Failed, reservation) } else { nothing() };
+        assert!(returned(bench.hear_at(now, last)), "it is over for being late, not for having failed");
+        assert_eq!((bench.usage(), bench.cluster.wake_at()), (Usage::Idle, None));
+    }
 }
