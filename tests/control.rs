@@ -10,7 +10,8 @@ use plimsoll::core::messages::Refusal;
 use plimsoll::core::outcome::TaskState;
 use plimsoll::core::plan::{self, DecisionKind};
 use plimsoll::{
-    Format, Handle, JobId, JobSpec, NodeSpec, Runtime, SubmitError, TaskContext, scenario, tasks,
+    Format, Handle, JobId, JobSpec, NodeSpec, RequestError, Runtime, SubmitError, TaskContext, scenario,
+    tasks,
 };
 use serde_json::{Value, json};
 
@@ -188,6 +189,8 @@ fn work_is_cancelled_aborted_and_extended_through_the_handle() {
         while handle.extend(first, Duration::from_secs(60)).await.expect("it is known") == 0 {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
+        let no_time = handle.extend(first, Duration::ZERO).await;
+        assert!(matches!(no_time, Err(RequestError::Invalid(invalid)) if invalid.field == "by"));
         assert_eq!(handle.cancel_set("s").await.expect("there is such a set"), 1);
         assert_eq!(handle.cancel_set("s").await.expect("there is such a set"), 0, "once is enough");
         assert!(handle.cancel_set("t").await.is_err() && handle.cancel_on_node("m").await.is_err());

@@ -6,6 +6,7 @@ use std::time::Duration;
 use plimsoll_actors::Command;
 use plimsoll_core::id::JobId;
 use plimsoll_core::messages::{Answer, Cancelled, Extended, WaitingEntry};
+use plimsoll_core::spec::{Invalid, Problem};
 use plimsoll_core::time::{SECONDS_MAX, Span};
 
 use crate::error::RequestError;
@@ -50,6 +51,9 @@ impl Handle {
     pub async fn extend(&self, what: impl Into<Explained>, by: Duration) -> Result<u64, RequestError> {
         let longest = Span::from_seconds(SECONDS_MAX).unwrap_or_default();
         let span = Span::from_seconds(by.as_secs_f64()).unwrap_or(longest);
+        if span.is_zero() {
+            return Err(Invalid::new("by", 0, Problem::NoTime).into());
+        }
         let what = match what.into() {
             Explained::Job(job) => Extended::Job(self.known(job)?),
             Explained::Task(task) => {

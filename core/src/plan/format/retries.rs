@@ -55,7 +55,7 @@ fn read_on(list: Cursor<'_>) -> Option<RetryOn> {
                 "lost" => &mut on.lost,
                 "preempted" => &mut on.preempted,
                 _ => {
-                    item.fault(FaultKind::Refused, ENDS);
+                    item.fault(FaultKind::UnknownName, ENDS);
                     return None;
                 }
             },
