@@ -1,7 +1,7 @@
 //! What the nodes did, as anybody could have written it down by looking at them after every turn: the
 //! usage history must say the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster_state::{ClusterState, ReservationStage, Usage};
 use crate::id::NodeId;
@@ -24,7 +24,7 @@ pub(super) struct UsageLog {
 impl UsageLog {
     /// Writes down what has changed in a turn, and compares.
     pub(super) fn watch(&mut self, now: Time, cluster: &ClusterState) -> Result<(), Broken> {
-        let there: Vec<(NodeId, u64)> = cluster.nodes().map(|(id, node)| (id, node.session)).collect();
+        let there: BTreeSet<(NodeId, u64)> = cluster.nodes().map(|(id, node)| (id, node.session)).collect();
         self.nodes.retain(|key, _| cluster.keeps_usage() && there.contains(key));
         if !cluster.keeps_usage() {
             *self = UsageLog::default();
@@ -35,8 +35,9 @@ impl UsageLog {
             *total = Span(total.0 + nodes * passed);
         }
         let mut counts = [0; Usage::ALL.len()];
+        let furthest = furthest_along(cluster);
         for (id, session) in there {
-            let (condition, usage) = plain_usage(cluster, id);
+            let (condition, usage) = plain_usage(cluster, id, furthest.get(&id).copied());
             counts[usage as usize] += 1;
             let log = self.nodes.entry((id, session)).or_default();
             let same = |last: &UsageEntry| (last.condition, last.usage) == (condition, usage);
@@ -61,21 +62,31 @@ impl UsageLog {
     }
 }
 
-/// The state of a node as seed and people define it, from the ledger alone.
-fn plain_usage(cluster: &ClusterState, id: NodeId) -> (Condition, Usage) {
+/// How far along the furthest task of each node is, from the ledger alone.
+fn furthest_along(cluster: &ClusterState) -> BTreeMap<NodeId, Usage> {
+    let mut furthest: BTreeMap<NodeId, Usage> = BTreeMap::new();
+    for live in cluster.live() {
+        let usage = match live.phase {
+            Phase::Scheduled => Usage::Scheduled,
+            Phase::Waiting => Usage::Waiting,
+            Phase::Installing => Usage::Installing,
+            Phase::Running => Usage::Running,
+        };
+        let known = furthest.entry(live.node).or_insert(usage);
+        *known = usage.max(*known);
+    }
+    furthest
+}
+
+/// The state of a node as seed and people define it, from how far its furthest task is along.
+fn plain_usage(cluster: &ClusterState, id: NodeId, furthest: Option<Usage>) -> (Condition, Usage) {
     let node = cluster.node(id).expect("the caller has seen it");
-    let phases = cluster.live().filter(|live| live.node == id).map(|live| match live.phase {
-        Phase::Scheduled => Usage::Scheduled,
-        Phase::Waiting => Usage::Waiting,
-        Phase::Installing => Usage::Installing,
-        Phase::Running => Usage::Running,
-    });
     let reserved = node.reservation.as_ref().map(|reservation| match reservation.stage {
         ReservationStage::Waiting => Usage::Waiting,
         ReservationStage::Installing | ReservationStage::Returning => Usage::Installing,
         ReservationStage::Running => Usage::Running,
     });
-    let usage = match phases.chain(reserved).max() {
+    let usage = match furthest.into_iter().chain(reserved).max() {
         _ if node.condition == Condition::Broken => Usage::Idle,
         _ if node.condition == Condition::Manual => reserved.unwrap_or(Usage::Idle),
         Some(usage) => usage,
