@@ -58,8 +58,8 @@ pub use input::{Format, InputError};
 pub use node_specs::{NodePatch, NodeSpec};
 pub use plimsoll_actors::{
     Acknowledged, Assignment, Assignments, BoxFuture, EngineError, Event, EventBatch, Executor, FatalError,
-    JobStatus, NodeContext, NodeStatus, Order, Part, ReservationStatus, ShutdownReport, StopSignal, Stopped,
-    Subscription, TaskContext, TaskError, TaskFailure,
+    JobStatus, NodeContext, NodeStatus, Order, Part, Preemption, ReservationStatus, ShutdownReport,
+    StopSignal, Stopped, Subscription, TaskContext, TaskError, TaskFailure,
 };
 pub use plimsoll_core as core;
 pub use plimsoll_core::cluster_state::{ReservationStage, Usage};

@@ -99,6 +99,9 @@ fn who_has_to_go_has_time_to_end_and_keeps_its_place_until_then() {
             let history = handle.task(task_of(modest)).await.expect("it is known");
             let outcomes: Vec<Outcome> = history.attempts.iter().map(|attempt| attempt.outcome).collect();
             let cause = StopCause::HigherWork(GroupId::new(urgent, 0));
+            let status = handle.job(modest).expect("it is known");
+            let last = status.last_preempted.map(|last| (last.attempt.task, last.cause));
+            assert_eq!((status.preempted, last), (1, Some((task_of(modest), cause))));
             assert_eq!(outcomes, [Outcome::Preempted(cause), Outcome::Completed]);
             runtime.shutdown(DEADLINE).await;
         });
@@ -130,6 +133,39 @@ fn what_runs_says_what_could_stop_it_and_what_protects_it() {
             assert!(sentence.contains(expected), "{sentence}");
             let (_, protection) = sentence.rsplit_once("; ").expect("two parts");
             assert!(told.insert(protection.to_owned()), "each for another reason: {told:?} and {protection}");
+            handle.cancel(job).await.expect("it is known");
+            handle.wait(job).await.expect("it ends");
+        }
+        runtime.shutdown(DEADLINE).await;
+    });
+}
+
+/// Goal: a member above the minimum of a group whose size rests goes for a strict band only, and says so; of the highest
+/// band it goes for nobody. Method: an elastic group that has just grown, of either band, asked, and then urgent work.
+#[test]
+fn what_rests_says_that_higher_work_could_stop_it() {
+    run(async {
+        let (runtime, handle) = start(tasks(|_: TaskContext| pending()), Duration::ZERO).await;
+        handle.add_node(NodeSpec::new("m").capacity("slot", 1)).await.expect("the node is new");
+        let rest = "freeze = 3600\nrebalance = { higher = false, elastic = true }";
+        let patch = Config::from_toml(rest).expect("good settings");
+        handle.update_settings(patch.raw()).expect("they can change");
+        for (band, expected) in [("urgent", "nobody could stop it"), ("normal", "work of a higher band")] {
+            let role = RoleSpec::new("r", 2).at_least(1).request("slot", 1);
+            let job = JobSpec::new("elastic").band(band).group(GroupSpec::new("g").atomic().role(role));
+            let job = handle.submit(job).await.expect("accepted");
+            until(|| handle.job(job).expect("it is known").live == 2).await;
+            let newest = TaskId { index: 1, ..task_of(job) };
+            let explanations = handle.explain(newest).await.expect("it is known");
+            let sentence = explanations[0].sentence();
+            assert!(sentence.contains(expected) && sentence.contains("protected until"), "{sentence}");
+            if band == "normal" {
+                let urgent = JobSpec::bag("urgent", 1).request("slot", 1).band("urgent");
+                let urgent = handle.submit(urgent).await.expect("accepted");
+                until(|| handle.job(urgent).expect("it is known").live == 1).await;
+                assert_eq!(handle.job(job).expect("it is known").live, 1, "one went, the other goes on");
+                continue;
+            }
             handle.cancel(job).await.expect("it is known");
             handle.wait(job).await.expect("it ends");
         }

@@ -13,7 +13,7 @@ use plimsoll_core::id::{Attempt, GroupId, JobId, NodeId};
 use plimsoll_core::job_state::Spent;
 use plimsoll_core::job_state::{Job, JobState};
 use plimsoll_core::messages::{Audit, Finding, JobEvent, NodeAudit, NodeEvent, Refusal};
-use plimsoll_core::outcome::TaskState;
+use plimsoll_core::outcome::{Outcome, StopCause, TaskState};
 use plimsoll_core::roll_up::TaskResult;
 use plimsoll_core::scheduler::Scheduler;
 use plimsoll_core::share_report::{ShareBook, ShareNews, ShareStatus};
@@ -45,6 +45,18 @@ pub struct JobStatus {
     pub finished: Option<(TaskState, Time)>,
     /// What the last of its attempts that failed here said, oldest first.
     pub failures: VecDeque<TaskFailure>,
+    /// How many of its attempts were stopped here for others or with the room they had, and the last of them.
+    pub preempted: u64,
+    pub last_preempted: Option<Preemption>,
+}
+
+/// An attempt that was stopped for others or with the room it had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Preemption {
+    pub attempt: Attempt,
+    /// Why, and for whom if it was for somebody.
+    pub cause: StopCause,
+    pub at: Time,
 }
 
 /// What a failed attempt said.
@@ -111,6 +123,8 @@ impl JobStatus {
             result: TaskResult::New,
             finished: None,
             failures: VecDeque::new(),
+            preempted: 0,
+            last_preempted: None,
         }
     }
 
@@ -237,10 +251,14 @@ impl Board {
                 self.change_job(attempt.task.job(), |job| job.live += 1);
                 self.change_node(node, |node| node.live += 1);
             }
-            JobEvent::Ended { attempt, node, state, bound, began, at, .. } => {
+            JobEvent::Ended { attempt, node, state, outcome, bound, began, at } => {
                 self.change_job(attempt.task.job(), |job| {
                     job.spent.add(bound, began, at);
                     job.live -= 1;
+                    if let Outcome::Preempted(cause) = outcome {
+                        job.preempted += 1;
+                        job.last_preempted = Some(Preemption { attempt, cause, at });
+                    }
                     job.count(state, 1);
                 });
                 self.change_node(node, |node| {

@@ -45,7 +45,7 @@ mod wiring;
 mod work;
 
 pub use assignments::{Acknowledged, Assignment, Assignments, Order};
-pub use board::{Board, JobStatus, NodeStatus, ReservationStatus, TaskFailure};
+pub use board::{Board, JobStatus, NodeStatus, Preemption, ReservationStatus, TaskFailure};
 pub use commands::{Command, ReplySender};
 pub use engine::{Engine, EngineError, EngineOptions};
 pub use executor::{BoxFuture, Executor, FAILURE_TEXT_MAX, NodeContext, StopSignal, TaskContext, TaskError};

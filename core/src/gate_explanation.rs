@@ -89,11 +89,13 @@ impl fmt::Display for GateOutlook {
                     None => "once the gate has opened".to_owned(),
                 };
                 let many = victims.len();
+                let tasks = if many == 1 { "task" } else { "tasks" };
                 let first = victims.first().map(|task| format!(", {task} first")).unwrap_or_default();
-                write!(f, "{many} running tasks would go for it {when}{first}")
+                write!(f, "{many} running {tasks} would go for it {when}{first}")
             }
             GateOutlook::Backfill { victims } => {
-                write!(f, "{} running tasks go for it once it can start", victims.len())
+                let (tasks, go) = if victims.len() == 1 { ("task", "goes") } else { ("tasks", "go") };
+                write!(f, "{} running {tasks} {go} for it once it can start", victims.len())
             }
             GateOutlook::Nobody { until: None } => f.write_str("nobody who runs may go for it"),
             GateOutlook::Nobody { until: Some(until) } => {

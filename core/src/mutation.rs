@@ -104,6 +104,8 @@ pub enum Mutation {
     StealEarmark,
     /// The Scheduler keeps what a stop freed although nobody comes for it.
     KeepEarmark,
+    /// The Scheduler takes those that have just started for such as still wait for what is kept for them.
+    CountStarted,
     /// ClusterState gives a named unit to somebody although another has it.
     GiveUnitsTwice,
     /// ClusterState does not say that a unit in use is gone.

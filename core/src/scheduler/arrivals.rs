@@ -229,6 +229,16 @@ impl Scheduler {
         is_new
     }
 
+    /// An attempt is supposed to be stopped from now on, or is not any more.
+    pub(super) fn suppose_stopping(&mut self, slot: Slot, stopping: bool) {
+        self.live.get_mut(slot).expect("only live attempts are stopped").stopping = stopping;
+        let task = self.task_in(slot);
+        let group = groups::find_mut(&mut self.jobs, task.group).expect("a group outlives its attempts");
+        if let Some(elastic) = &mut group.roles[usize::from(task.role)].elastic {
+            elastic.stopping = if stopping { elastic.stopping + 1 } else { elastic.stopping - 1 };
+        }
+    }
+
     pub(super) fn forget(&mut self, id: GroupId) {
         if let Some(group) = self.group_mut(id) {
             group.forgotten = true;

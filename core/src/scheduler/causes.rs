@@ -14,7 +14,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use crate::id::{GroupId, Slot, TaskId};
+use crate::id::{GroupId, Slot};
 use crate::messages::{Outbox, RebalancerMessage};
 use crate::outcome::StopCause;
 use crate::time::Time;
@@ -22,7 +22,8 @@ use crate::time::Time;
 use super::Scheduler;
 use super::floors::Floors;
 use super::leaf::LeafId;
-use super::preempt::{Cause, Help, Measure, Pass, Wish, lowers};
+use super::outlook::Supposition;
+use super::preempt::{Cause, Help, Measure, Pass, Wish};
 use super::shapes::ShapeId;
 use super::shares::weight_of;
 use super::victims::LaneValue;
@@ -42,7 +43,9 @@ impl Scheduler {
     pub(super) fn help_by_cause(&mut self, wishes: &[Wish], pass: &mut Pass, out: &mut Outbox) {
         let rebalance = self.settings.rebalance;
         self.help_minima_and_higher(wishes, pass, out);
-        if self.gate_open && self.settings.shares.classes.is_some() {
+        // The Rebalancer may not have heard yet that the gate is to stay closed.
+        let is_open = pass.supposed.as_ref().map_or(self.gate_open, Supposition::is_open);
+        if is_open && rebalance.threshold > 0 && self.settings.shares.classes.is_some() {
             let before = pass.stopped;
             if self.help_classes(wishes, pass, out) != Help::Enough && pass.stopped > before {
                 out.rebalancer.push(RebalancerMessage::Rebalanced);
@@ -132,54 +135,6 @@ impl Scheduler {
     pub(super) fn class_shortfall(&self, targets: &[u64]) -> u128 {
         let short = |(class, target): (usize, &u64)| target.saturating_sub(self.running_units(class));
         targets.iter().enumerate().map(|one| u128::from(short(one))).sum()
-    }
-
-    /// Who would go for the first of a wish, and for which cause.
-    pub(super) fn who_would_go(&mut self, wish: &Wish, pass: &mut Pass) -> Option<(StopCause, Vec<TaskId>)> {
-        let rebalance = self.settings.rebalance;
-        let mut causes: Vec<Box<dyn Cause>> = Vec::new();
-        let lowest = self.settings.shares.levels() as u16 - 1;
-        if rebalance.elastic {
-            let mut cause = self.minimum_cause(pass);
-            cause.level = wish.level;
-            causes.push(Box::new(cause));
-        }
-        if (rebalance.higher || rebalance.lifetime) && wish.level < lowest {
-            let cause = HigherWork { old_only: !rebalance.higher, floors: self.floors() };
-            causes.push(Box::new(cause));
-        }
-        if rebalance.threshold > 0 && self.settings.shares.classes.is_some() {
-            let cause = Imbalance { targets: self.class_targets() };
-            if cause.is_entitled(self, wish) {
-                causes.push(Box::new(cause));
-            }
-        }
-        if (rebalance.lifetime || rebalance.protected_fraction.is_some()) && !self.shares.is_plain() {
-            let cause = self.fair_cause();
-            let share = cause.shares.get(&wish.queue).map_or(0, |(share, _)| *share);
-            if self.measure_with(wish) <= share {
-                causes.push(Box::new(cause));
-            }
-        }
-        let beneficiary = self.next_beneficiary(wish, pass)?;
-        for cause in causes {
-            let before = cause.measure(self, wish, pass);
-            let Some((units, places)) = self.search(wish, &beneficiary, &*cause, pass) else { continue };
-            let tasks: Vec<TaskId> = units.iter().flatten().map(|slot| self.task_in(*slot)).collect();
-            for task in &tasks {
-                self.charge(pass.now, self.leaf_of(task.job()), *task, -1);
-            }
-            self.note_promised(&beneficiary, &places, pass);
-            let after = cause.measure(self, wish, pass);
-            self.note_not_promised(&beneficiary, &places, pass);
-            for task in &tasks {
-                self.charge(pass.now, self.leaf_of(task.job()), *task, 1);
-            }
-            if lowers(before, after) {
-                return Some((cause.name(beneficiary.entry.group), tasks));
-            }
-        }
-        None
     }
 
     /// How many tasks wait in this band and above it, beside those who are seen to.

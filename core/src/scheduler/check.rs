@@ -36,6 +36,7 @@ impl Scheduler {
         self.check_choices()?;
         self.check_stops()?;
         self.check_earmarks()?;
+        self.check_starts()?;
         self.check_nothing_fits()
     }
 

@@ -17,7 +17,7 @@ use crate::spec::ShapeSpec;
 use crate::time::Time;
 
 use super::elastic::Phase;
-use super::groups::RoleView;
+use super::groups::{GroupView, RoleView};
 use super::plan::{Bind, Turn, bind};
 use super::preempt::Pass;
 use super::queue::Entry;
@@ -65,6 +65,9 @@ pub(super) struct Earmarks {
     /// What ended in this turn.
     #[serde(skip)]
     pub(super) ended: Vec<(u64, EarmarkEnd)>,
+    /// A group that lost in this turn what was kept for it, although it waits.
+    #[serde(skip)]
+    pub(super) wronged: Option<GroupId>,
 }
 
 impl Earmarks {
@@ -135,6 +138,17 @@ impl Earmarks {
             }
         }
         (shapes, amounts)
+    }
+}
+
+/// How many single tasks of a role wait for a place.
+fn waits_for_places(group: &GroupView, role: u16) -> u32 {
+    let role = &group.roles[usize::from(role)];
+    match (&group.elastic, group.phase()) {
+        _ if group.withdrawn => 0,
+        (None, _) => role.waiting(),
+        (Some(_), Some(Phase::Running)) => role.surplus(),
+        (Some(_), _) => 0,
     }
 }
 
@@ -223,13 +237,17 @@ impl Scheduler {
             return;
         }
         let numbers: Vec<u64> = self.earmarks.iter().map(|(number, _)| number).collect();
+        // Of those that stay: whoever has been started is waited for no more.
         let mut promised = BTreeMap::new();
+        let mut given_up = BTreeSet::new();
         for number in numbers {
             let earmark = &self.earmarks.entries[&number];
+            let (group, places) = (earmark.group, earmark.places.clone());
             let is_free = earmark.pending.is_empty();
             let is_over = earmark.until.is_some_and(|until| until <= turn.now);
             let ends = !mutation::active(Mutation::KeepEarmark);
-            if !self.is_wanted(earmark, &mut promised) && ends {
+            if !self.is_wanted(earmark, &promised) && ends {
+                given_up.extend(places.iter().filter(|_| !earmark.atomic).map(|(role, _)| (group, *role)));
                 self.end_earmark(number, EarmarkEnd::NotWanted, turn);
             } else if is_over && ends {
                 self.end_earmark(number, EarmarkEnd::Expired, turn);
@@ -238,20 +256,28 @@ impl Scheduler {
                 let earmark = self.earmarks.entries.get_mut(&number).expect("it was not started");
                 earmark.until.get_or_insert(until);
             }
+            if self.earmarks.entries.contains_key(&number) || mutation::active(Mutation::CountStarted) {
+                for (role, _) in places {
+                    *promised.entry((group, role)).or_default() += 1;
+                }
+            }
         }
+        self.earmarks.wronged = self.wronged_by(&given_up);
+    }
+
+    /// A group that was given up as not wanting what is kept, although more of it waits than is kept for it.
+    fn wronged_by(&self, given_up: &BTreeSet<(GroupId, u16)>) -> Option<GroupId> {
+        let promised = if given_up.is_empty() { BTreeMap::new() } else { self.earmarks.promised() };
+        let is_wronged = |(id, role): &&(GroupId, u16)| {
+            let waits = self.group(*id).map_or(0, |group| waits_for_places(group, *role));
+            waits > promised.get(&(*id, *role)).copied().unwrap_or(0)
+        };
+        given_up.iter().find(is_wronged).map(|(id, _)| *id)
     }
 
     /// Whether the beneficiary still waits, also beside others for whom something is kept.
-    fn is_wanted(&self, earmark: &Earmark, promised: &mut BTreeMap<(GroupId, u16), u32>) -> bool {
+    fn is_wanted(&self, earmark: &Earmark, promised: &BTreeMap<(GroupId, u16), u32>) -> bool {
         let Some(group) = self.group(earmark.group).filter(|group| !group.withdrawn) else { return false };
-        for (role, _) in &earmark.places {
-            *promised.entry((earmark.group, *role)).or_default() += 1;
-        }
-        let waits = |role: u16| match (&group.elastic, group.phase()) {
-            (None, _) => group.roles[usize::from(role)].waiting(),
-            (Some(_), Some(Phase::Running)) => group.roles[usize::from(role)].surplus(),
-            (Some(_), _) => 0,
-        };
         match earmark.atomic {
             true => {
                 // Guests need no place of their own.
@@ -262,7 +288,10 @@ impl Scheduler {
                 let as_before = |(role, view)| places(role).count() == wants(view) as usize;
                 group.gang.is_some() && roles.all(as_before)
             }
-            false => earmark.places.iter().all(|(role, _)| promised[&(earmark.group, *role)] <= waits(*role)),
+            false => earmark.places.iter().all(|(role, _)| {
+                let before = promised.get(&(earmark.group, *role)).copied().unwrap_or(0);
+                before < waits_for_places(group, *role)
+            }),
         }
     }
 

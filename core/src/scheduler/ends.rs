@@ -78,8 +78,10 @@ impl Scheduler {
 
     /// Takes an attempt out of the view and gives back what it was charged; false if unknown.
     pub(super) fn end_live(&mut self, now: Time, attempt: Attempt) -> bool {
-        let Some(live) = self.live.remove(attempt) else { return false };
-        self.give_back_draw(self.leaf_of(attempt.task.job()), attempt.slot);
+        // Jobs outlive their attempts: of what is not known any more nothing is live.
+        let Some(leaf) = self.jobs.get(attempt.task.job().0).map(|job| job.leaf) else { return false };
+        let Some(live) = self.live.remove(attempt, leaf) else { return false };
+        self.give_back_draw(leaf, attempt.slot);
         let group =
             groups::find_mut(&mut self.jobs, attempt.task.group).expect("a group outlives its attempts");
         group.live_count -= 1;

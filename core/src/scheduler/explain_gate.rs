@@ -1,8 +1,7 @@
-//! What the gate means for one task, computed when somebody asks.
+//! What the gate means for one task that runs, computed when somebody asks.
 
-use crate::gate_explanation::{GateOutlook, Protection, RunningTask, Threat};
-use crate::id::{GroupId, TaskId};
-use crate::outcome::StopCause;
+use crate::gate_explanation::{Protection, RunningTask, Threat};
+use crate::id::TaskId;
 use crate::time::Time;
 
 use super::Scheduler;
@@ -30,7 +29,14 @@ impl Scheduler {
             threats.clear();
         } else if self.rests_until(live.attempt.slot).is_some_and(|until| until > self.now) {
             // Strict bands need not wait until the size of a group has rested.
-            threats.retain(|threat| *threat == Threat::HigherWork);
+            let level = self.shares.leaf(self.leaf_of(task.job())).level;
+            let wakes = |threat: &Threat| match threat {
+                Threat::HigherWork => true,
+                Threat::Minimum => level > 0,
+                _ => false,
+            };
+            let is_woken = threats.iter().any(wakes);
+            threats = is_woken.then_some(Threat::HigherWork).into_iter().collect();
         }
         Some(RunningTask { since: live.since, stopping: live.stopping, threats, protections })
     }
@@ -85,45 +91,5 @@ impl Scheduler {
         let of_role = self.live.of_group(group.live).filter(|one| one.attempt.task.role == task.role);
         let newer = of_role.filter(|one| !one.stopping && (one.since, one.attempt.task) > (live.since, task));
         (newer.count() as u32) < self.above_minimum(task.group, task.role)
-    }
-
-    /// Whether the gate could open for a group that waits and has no room, and who would go.
-    pub(super) fn outlook(&mut self, id: GroupId) -> Option<GateOutlook> {
-        if !self.settings.rebalance.any() || self.has_more_to_plan() || self.is_starved() {
-            return None;
-        }
-        let kept = self.earmarks().into_iter().find(|(_, group, ..)| *group == id);
-        if let Some((_, _, cause, _)) = kept {
-            return Some(GateOutlook::Kept { cause });
-        }
-        let victims = self.fillers_before(id);
-        if !victims.is_empty() {
-            return Some(GateOutlook::Backfill { victims });
-        }
-        let group = self.group(id)?;
-        let role = group.roles.iter().find(|role| role.wants_room())?;
-        let shape = group.gang.unwrap_or(role.shape);
-        let now = self.now;
-        let wish = self.wishes(now).into_iter().find(|wish| wish.shape == shape)?;
-        let own = self.claims.of(id);
-        own.iter().for_each(|index| self.lift_claim(*index));
-        let mut pass = self.begin_pass(now);
-        let found = self.who_would_go(&wish, &mut pass);
-        self.end_pass(&mut pass);
-        own.iter().for_each(|index| self.hold_claim(*index));
-        let paced = |victims: &Vec<TaskId>| self.stoppable_from(now, victims.len() as u64);
-        let found = found.and_then(|(cause, victims)| paced(&victims).map(|from| (cause, victims, from)));
-        Some(match found {
-            Some((cause, victims, from)) => {
-                let by_gate = matches!(cause, StopCause::Imbalance(_)) && !self.gate_open;
-                let from = if by_gate { self.gate_opens.map(|opens| opens.max(from)) } else { Some(from) };
-                let at_once = from.is_some_and(|from| from <= now) && !by_gate;
-                GateOutlook::Would { cause, at_once, from: from.filter(|_| !at_once), victims }
-            }
-            None => {
-                let until = pass.candidates.next.into_iter().chain(pass.again).min();
-                GateOutlook::Nobody { until: until.filter(|until| *until > now) }
-            }
-        })
     }
 }

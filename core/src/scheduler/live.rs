@@ -1,13 +1,15 @@
 //! The attempts the Scheduler has planned and not heard the end of, by slot. It hands out the
 //! slots that every machine then uses as the place of its own record.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::collections::{Chain, Links};
 use crate::id::{Attempt, NodeId, Slot, TaskId};
 use crate::time::Time;
+
+use super::leaf::LeafId;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct LiveTable {
@@ -18,10 +20,16 @@ pub(super) struct LiveTable {
     by_group: Links,
     /// Attempts that were told to stop.
     stopping: BTreeSet<Slot>,
-    /// All attempts by their start, if anything may ever be taken away.
+    /// All attempts by their share and start, if anything may ever be taken away.
     #[serde(skip)]
-    by_start: Option<BTreeSet<(Time, TaskId, Slot)>>,
+    by_start: Option<BTreeMap<LeafId, Starts>>,
+    /// Those that have begun and are not among these yet.
+    #[serde(skip)]
+    fresh: Vec<Slot>,
 }
+
+/// Attempts by their start.
+pub(super) type Starts = BTreeSet<(Time, TaskId, Slot)>;
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct LiveView {
@@ -40,7 +48,7 @@ pub(super) struct LiveView {
 impl LiveTable {
     /// Keeps the attempts in the order of their starts if that is wanted.
     pub(super) fn new(by_start: bool) -> LiveTable {
-        LiveTable { by_start: by_start.then(BTreeSet::new), ..LiveTable::default() }
+        LiveTable { by_start: by_start.then(BTreeMap::new), ..LiveTable::default() }
     }
 
     /// Enters a new attempt and gives it a slot.
@@ -50,8 +58,8 @@ impl LiveTable {
             Slot(self.entries.len() as u32 - 1)
         });
         let attempt = Attempt { task, number, slot };
-        if let Some(by_start) = &mut self.by_start {
-            by_start.insert((since, task, slot));
+        if self.by_start.is_some() {
+            self.fresh.push(slot);
         }
         self.entries[slot.index()] =
             Some(LiveView { attempt, node: Some(node), since, stopping: false, grown: false, fills: false });
@@ -66,16 +74,44 @@ impl LiveTable {
         self.entries.get_mut(slot.index())?.as_mut()
     }
 
-    /// Takes an attempt out, if it is the live one of its slot. The caller unlinks it.
-    pub(super) fn remove(&mut self, attempt: Attempt) -> Option<LiveView> {
+    /// Takes an attempt of a share out, if it is the live one of its slot. The caller unlinks it.
+    pub(super) fn remove(&mut self, attempt: Attempt, leaf: LeafId) -> Option<LiveView> {
         let entry = self.entries.get_mut(attempt.slot.index())?;
         let live = entry.take_if(|live| live.attempt == attempt)?;
         self.vacant.push(attempt.slot);
         self.stopping.remove(&attempt.slot);
-        if let Some(by_start) = &mut self.by_start {
-            by_start.remove(&(live.since, attempt.task, attempt.slot));
-        }
+        self.take_start(leaf, (live.since, attempt.task, attempt.slot));
         Some(live)
+    }
+
+    fn take_start(&mut self, leaf: LeafId, start: (Time, TaskId, Slot)) {
+        let Some(by_start) = &mut self.by_start else { return };
+        let Some(starts) = by_start.get_mut(&leaf) else { return };
+        starts.remove(&start);
+        if starts.is_empty() {
+            by_start.remove(&leaf);
+        }
+    }
+
+    /// Those that have begun since this was asked last, where starts are kept in order.
+    pub(super) fn take_fresh(&mut self) -> Vec<Slot> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    /// Keeps the start of an attempt under its share.
+    pub(super) fn keep_start(&mut self, slot: Slot, leaf: LeafId) {
+        let Some(live) = self.get(slot) else { return };
+        let start = (live.since, live.attempt.task, slot);
+        if let Some(by_start) = &mut self.by_start {
+            by_start.entry(leaf).or_default().insert(start);
+        }
+    }
+
+    /// The same under another one from now on.
+    pub(super) fn move_start(&mut self, slot: Slot, from: LeafId, to: LeafId) {
+        let Some(live) = self.get(slot) else { return };
+        self.take_start(from, (live.since, live.attempt.task, slot));
+        self.keep_start(slot, to);
     }
 
     /// The attempt was told to stop; false if it had been before.
@@ -91,18 +127,20 @@ impl LiveTable {
         self.stopping.iter().filter_map(|slot| self.get(*slot))
     }
 
-    /// Keeps the attempts in the order of their starts from now on, or does not any more.
+    /// Keeps the attempts in the order of their starts from now on, all of which are to be entered anew, or does
+    /// not any more.
     pub(super) fn order_by_start(&mut self, wanted: bool) {
-        if wanted != self.by_start.is_some() {
-            let all = || self.iter().map(|live| (live.since, live.attempt.task, live.attempt.slot)).collect();
-            self.by_start = wanted.then(all);
-        }
+        self.by_start = wanted.then(BTreeMap::new);
+        self.fresh = if wanted { self.iter().map(|live| live.attempt.slot).collect() } else { Vec::new() };
     }
 
-    /// The attempts by their start, newest first, where that is kept.
-    pub(super) fn newest(&self) -> impl Iterator<Item = &LiveView> {
-        let by_start = self.by_start.iter().flat_map(|all| all.iter().rev());
-        by_start.filter_map(|(_, _, slot)| self.get(*slot))
+    pub(super) fn is_ordered_by_start(&self) -> bool {
+        self.by_start.is_some()
+    }
+
+    /// The attempts of each share by their start, where that is kept.
+    pub(super) fn starts(&self) -> impl Iterator<Item = (LeafId, &Starts)> {
+        self.by_start.iter().flatten().map(|(leaf, starts)| (*leaf, starts))
     }
 
     /// The node of this attempt is gone: there is nothing to give back to.

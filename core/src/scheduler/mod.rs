@@ -61,6 +61,7 @@ mod node_news;
 mod nodes;
 mod obstacles;
 mod order;
+mod outlook;
 mod packing;
 mod pick;
 mod plan;
@@ -285,7 +286,7 @@ impl Scheduler {
         let shared_otherwise = settings.shares != self.settings.shares;
         let chosen_otherwise = settings.placement != self.settings.placement;
         let before = Settings::replace(&mut self.settings, settings);
-        self.live.order_by_start(self.settings.rebalance.any());
+        let is_ordered = self.live.is_ordered_by_start();
         self.elastic.even_at = None;
         self.nodes.faults.change_settings(self.settings.faulty, now);
         if chosen_otherwise {
@@ -296,12 +297,15 @@ impl Scheduler {
             self.rebuild();
         }
         let was_plain = self.shares.is_plain();
+        let places_otherwise = widened || self.settings.shares.places_otherwise(&before.shares);
         match shared_otherwise {
-            true if widened || self.settings.shares.places_otherwise(&before.shares) => {
-                self.share_anew(now, &before.shares);
-            }
+            true if places_otherwise => self.share_anew(now, &before.shares),
             true => self.weigh_anew(now, &before.shares),
             false => {}
+        }
+        let keeps_order = self.settings.rebalance.any();
+        if keeps_order != is_ordered || (shared_otherwise && places_otherwise) {
+            self.order_by_start();
         }
         self.told.anew |= (widened || shared_otherwise) && !(was_plain && self.shares.is_plain());
     }
@@ -392,6 +396,7 @@ impl Machine for Scheduler {
             self.grants = None;
         }
         self.earmarks.ended.clear();
+        self.earmarks.wronged = None;
         self.stop_records.clear();
         self.note_unsettled(&batch);
         self.note_offers(&batch);
@@ -428,6 +433,7 @@ impl Machine for Scheduler {
         if let Some(sequence) = turn.seen {
             out.cluster.push(ClusterMessage::Seen { sequence });
         }
+        self.keep_starts();
         self.disrupt(now, out);
         self.renew_claims(now);
         self.tell_claims(out);
@@ -467,7 +473,7 @@ impl Machine for Scheduler {
         self.rebuild_elastic();
         self.rebuild_ages();
         self.rebuild_claims();
-        self.live.order_by_start(self.settings.rebalance.any());
+        self.order_by_start();
         self.doubt_everything();
     }
 

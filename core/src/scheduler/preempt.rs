@@ -20,6 +20,7 @@ use super::Scheduler;
 use super::account::Account;
 use super::leaf::LeafId;
 use super::order::Order;
+use super::outlook::Supposition;
 use super::search::{Beneficiary, Places};
 use super::shapes::{Place, ShapeId};
 use super::stop_records::StopRecord;
@@ -46,7 +47,7 @@ pub(super) struct Pass {
     /// How much room each attempt leaves that is ending anyway.
     pub(super) ending: BTreeMap<Slot, (NodeId, Arc<ShapeSpec>)>,
     /// Room that beneficiaries will find without anybody's help.
-    found: Vec<(NodeId, Arc<ShapeSpec>)>,
+    pub(super) found: Vec<(NodeId, Arc<ShapeSpec>)>,
     accounts: (Vec<Account>, Vec<Account>),
     /// Tasks that are seen to, by role.
     pub(super) promised: BTreeMap<(GroupId, u16), u32>,
@@ -54,6 +55,14 @@ pub(super) struct Pass {
     pub(super) stopped: usize,
     /// When there is more to be done.
     pub(super) again: Option<Time>,
+    /// Nobody is stopped: somebody wants to know who would be.
+    pub(super) supposed: Option<Supposition>,
+}
+
+impl Pass {
+    fn is_over(&self) -> bool {
+        self.helped >= BENEFICIARIES_MAX || self.supposed.as_ref().is_some_and(Supposition::is_over)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -207,6 +216,7 @@ impl Scheduler {
             helped: 0,
             stopped: 0,
             again: None,
+            supposed: None,
         }
     }
 
@@ -237,7 +247,8 @@ impl Scheduler {
 
     /// Sees to one more task, or atomic group, of a wish.
     pub(super) fn help(&mut self, wish: &Wish, cause: &dyn Cause, pass: &mut Pass, out: &mut Outbox) -> Help {
-        if pass.helped >= BENEFICIARIES_MAX {
+        if pass.is_over() {
+            pass.supposed.iter_mut().for_each(Supposition::note_break);
             return Help::Enough;
         }
         if self.limit_on(wish.leaf, wish.shape, pass.now).is_some() {
@@ -268,6 +279,9 @@ impl Scheduler {
                 self.nodes.take(node, &spec);
                 pass.found.push((node, spec));
             }
+            if let Some(supposed) = &mut pass.supposed {
+                supposed.note_room(beneficiary.entry.group);
+            }
             return Help::Given;
         }
         let Some(found) = self.search(wish, beneficiary, cause, pass) else { return Help::None };
@@ -296,16 +310,21 @@ impl Scheduler {
             self.charge(pass.now, self.leaf_of(task.job()), *task, -1);
         }
         let group = beneficiary.entry.group;
-        let evidence = self.witnessed.then(|| self.evidence(group, &places, &slots));
+        let is_asked = pass.supposed.is_some();
+        let evidence = (self.witnessed && !is_asked).then(|| self.evidence(group, &places, &slots));
         self.note_promised(beneficiary, &places, pass);
         let after = measure(self, pass);
         let helps = lowers(before, after) || mutation::active(Mutation::StopForNothing);
-        if !helps || !self.may_stop(tasks.len() as u64, pass) {
+        if !helps || !(is_asked || self.may_stop(tasks.len() as u64, pass)) {
             self.note_not_promised(beneficiary, &places, pass);
             for task in &tasks {
                 self.charge(pass.now, self.leaf_of(task.job()), *task, 1);
             }
             return false;
+        }
+        if is_asked {
+            self.suppose(beneficiary, name, &places, &slots, pass);
+            return true;
         }
         let units = units.iter().map(|unit| unit.iter().map(|slot| self.task_in(*slot)).collect());
         let (units, atomic) = (units.collect(), beneficiary.atomic);
@@ -348,13 +367,15 @@ impl Scheduler {
         true
     }
 
-    /// From when on so many could be stopped at the rate that is allowed; `None` if there never is.
-    pub(super) fn stoppable_from(&self, now: Time, tasks: u64) -> Option<Time> {
+    /// From when on so many could be stopped at the rate that is allowed, once others have been; `None` if there
+    /// never is.
+    pub(super) fn stoppable_from(&self, now: Time, others: u64, tasks: u64) -> Option<Time> {
         let Some(rate) = self.settings.rebalance.rate else { return Some(now) };
         let mut bucket = self.stop_bucket.unwrap_or_else(|| Bucket::new(rate, now));
         if bucket.rate() != rate {
             bucket.set_rate(now, rate);
         }
+        bucket.charge(now, others);
         Some(bucket.next_time_for(now, tasks)).filter(|next| *next != Time::NEVER)
     }
 

@@ -36,6 +36,7 @@ impl Scheduler {
         let job = self.jobs.get_mut(id.0).expect("just seen");
         job.stand(requestor, standing);
         job.leaf = leaf;
+        self.move_starts(id, leaf_before, leaf);
         if self.shares.leaf(leaf).queue != self.shares.leaf(leaf_before).queue {
             self.move_books(now, id, leaf_before, leaf);
         }

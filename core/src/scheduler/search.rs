@@ -96,6 +96,9 @@ impl Scheduler {
             false => self.search_for_task(beneficiary, cause, (&mut walk, pass.now), &mut again),
         };
         pass.again = again;
+        if let Some(supposed) = &mut pass.supposed {
+            supposed.note_steps(walk.steps());
+        }
         found
     }
 

@@ -107,6 +107,8 @@ impl Scheduler {
 
     /// Everybody who is waited for is on his way out, nothing is kept without an end, and it is enough.
     pub(super) fn check_earmarks(&self) -> Result<(), Broken> {
+        let wronged = self.earmarks.wronged;
+        promise!(8, wronged.is_none(), "{wronged:?} waits, and lost what was kept for it");
         for (number, earmark) in self.earmarks.iter() {
             let mut kept: BTreeMap<NodeId, Resources> = BTreeMap::new();
             for slot in &earmark.pending {

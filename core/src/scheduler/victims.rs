@@ -14,7 +14,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::id::{GroupId, Slot, TaskId};
+use crate::id::{GroupId, JobId, Slot, TaskId};
+use crate::machine::{Broken, promise};
 use crate::mutation::{self, Mutation};
 use crate::settings::RebalanceSettings;
 use crate::spec::Start;
@@ -25,8 +26,11 @@ use super::elastic::Phase;
 use super::leaf::LeafId;
 use super::live::LiveView;
 
-/// So many of the newest attempts are looked at in one turn.
+/// So many attempts are looked at in one turn: of each share the newest, as many of each as of the others.
 const CANDIDATES_MAX: usize = 16_384;
+
+/// Of each share at least so many, however many shares there are.
+const CANDIDATES_OF_SHARE: usize = 1_024;
 
 /// Attempts that end together or not at all.
 pub(super) type Unit = Vec<Slot>;
@@ -66,7 +70,7 @@ pub(super) struct LaneValue {
 }
 
 impl LaneValue {
-    fn has_borrowed(&self) -> bool {
+    pub(super) fn has_borrowed(&self) -> bool {
         self.held > self.own
     }
 }
@@ -111,6 +115,11 @@ impl<'a> Walk<'a> {
         Some(self.candidates.lanes[&self.lanes[index].0][self.at[index] - 1])
     }
 
+    /// How many attempts were looked at.
+    pub(super) fn steps(&self) -> usize {
+        self.at.iter().sum()
+    }
+
     /// So much less is held by the account of a leaf.
     pub(super) fn take_off(&mut self, leaf: LeafId, amount: i128) {
         let account = self.lanes.iter().find(|((_, of), _)| *of == leaf).map(|(_, value)| value.account);
@@ -146,27 +155,72 @@ impl Tiers {
 }
 
 impl Scheduler {
-    /// Collects who may be stopped at all now.
+    /// Collects who may be stopped at all now: of each share the newest of those that have run for long enough.
     pub(super) fn candidates(&self, now: Time) -> Candidates {
         let mut candidates = Candidates::default();
         let mut tiers = Tiers::default();
-        for live in self.live.newest().take(CANDIDATES_MAX) {
-            if live.stopping || live.node.is_none() {
-                continue;
-            }
-            match self.guarded_until(live) {
-                Some(Time::NEVER) => {}
-                Some(until) if until > now => {
-                    candidates.next = Some(candidates.next.map_or(until, |next| next.min(until)));
+        let most = (CANDIDATES_MAX / self.live.starts().count().max(1)).max(CANDIDATES_OF_SHARE);
+        let minimum_run = self.settings.rebalance.minimum_run;
+        let first = TaskId { group: GroupId::new(JobId(0), 0), role: 0, index: 0 };
+        for (leaf, starts) in self.live.starts() {
+            let young = now.0.checked_sub(minimum_run.0).map_or(Time::ZERO, |settled| Time(settled + 1));
+            let young = (young, first, Slot(0));
+            let of = |start: &(Time, TaskId, Slot)| self.live.get(start.2).filter(|live| live.node.is_some());
+            for live in starts.range(..young).rev().take(most).filter_map(of) {
+                if live.stopping || self.guarded_until(live).is_some_and(|until| until > now) {
+                    continue;
                 }
-                _ => {
-                    let task = live.attempt.task;
-                    let lane = (tiers.of(self, task), self.leaf_of(task.job()));
-                    candidates.lanes.entry(lane).or_default().push(live.attempt.slot);
-                }
+                let lane = (tiers.of(self, live.attempt.task), leaf);
+                candidates.lanes.entry(lane).or_default().push(live.attempt.slot);
             }
+            let protected = starts.range(young..).take(most).filter_map(of).filter(|live| !live.stopping);
+            let mut until = protected.filter_map(|live| self.guarded_until(live));
+            let next = until.find(|until| *until != Time::NEVER);
+            candidates.next = candidates.next.into_iter().chain(next).min();
         }
         candidates
+    }
+
+    /// Everything that runs is kept by its share and start anew, if anything may ever be taken away.
+    pub(super) fn order_by_start(&mut self) {
+        self.live.order_by_start(self.settings.rebalance.any());
+        self.keep_starts();
+    }
+
+    /// So is what has just begun.
+    pub(super) fn keep_starts(&mut self) {
+        for slot in self.live.take_fresh() {
+            let Some(live) = self.live.get(slot) else { continue };
+            self.live.keep_start(slot, self.leaf_of(live.attempt.task.job()));
+        }
+    }
+
+    /// What runs of a job is of another share from now on.
+    pub(super) fn move_starts(&mut self, id: JobId, from: LeafId, to: LeafId) {
+        if from == to || !self.live.is_ordered_by_start() {
+            return;
+        }
+        let groups = self.jobs.get(id.0).into_iter().flat_map(|job| job.groups.iter().flatten());
+        let slots: Vec<Slot> =
+            groups.flat_map(|group| self.live.of_group(group.live)).map(|live| live.attempt.slot).collect();
+        slots.into_iter().for_each(|slot| self.live.move_start(slot, from, to));
+    }
+
+    /// Everything that runs is kept by the share it belongs to, and nothing else is.
+    pub(super) fn check_starts(&self) -> Result<(), Broken> {
+        let mut kept = 0;
+        for (leaf, starts) in self.live.starts() {
+            kept += starts.len();
+            for (since, task, slot) in starts {
+                let live = self.live.get(*slot);
+                let is_true = live.is_some_and(|live| live.attempt.task == *task && live.since == *since);
+                promise!(8, is_true, "{task} is kept by its start and does not run");
+                promise!(8, self.leaf_of(task.job()) == leaf, "{task} is kept under a share of others");
+            }
+        }
+        let all = if self.live.is_ordered_by_start() { self.live.iter().count() } else { 0 };
+        promise!(8, kept == all, "of {all} that run {kept} are kept by their start");
+        Ok(())
     }
 
     /// Whether nobody may ever stop this for somebody else's sake.

@@ -154,7 +154,11 @@ pub const DESCRIPTIONS: &[(&str, &str)] = &[
     ("rebalance.on_preempt", "what becomes of a stopped task: requeue, fail or drop"),
     ("rebalance.minimum_run", "seconds a task keeps its node before it may be stopped for others"),
     ("rebalance.earmark", "seconds that what a stop frees is kept for whom it was done"),
-    ("rebalance.lifetime", "work older than its lifetime gives way to queues below their fair share"),
+    (
+        "rebalance.lifetime",
+        "work older than its lifetime gives way to queues below their fair share, and to strict bands that cannot \
+         start otherwise",
+    ),
     (
         "rebalance.elastic",
         "what elastic groups have above their minima gives way to what cannot start otherwise, and, where \

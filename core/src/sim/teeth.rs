@@ -68,6 +68,7 @@ const OF_THE_GATE: &[Mutation] = &[
     Mutation::IgnoreStopRate,
     Mutation::StealEarmark,
     Mutation::KeepEarmark,
+    Mutation::CountStarted,
     Mutation::FillFirm,
     Mutation::FillForGood,
 ];
