@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use plimsoll_actors::TaskError;
 use plimsoll_core::spec::{CommandSpec, OutputTo};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, test_kill_process_group};
 use tokio::net::unix::pipe::Receiver;
 
 use super::census::Census;
@@ -22,7 +23,8 @@ pub(super) struct ProcessGroup {
     child: Child,
     /// Becomes readable when the leader has ended; it is reaped afterwards.
     leader: Receiver,
-    reaped: bool,
+    /// How the leader ended, once it has been reaped: from then on its number may be somebody else's.
+    ended: Option<Ended>,
 }
 
 /// How the leader ended.
@@ -31,6 +33,13 @@ pub(super) enum Ended {
     Code(i32),
     Signal(i32),
 }
+
+/// So many moments at most whoever is left of a group is waited for once it was killed: it ends soon, but for what
+/// is held up in the kernel, or has nobody who would reap it.
+const MOMENT: Duration = Duration::from_millis(1);
+const MOMENTS: usize = 500;
+/// Where a thread is blocked meanwhile.
+const MOMENTS_BLOCKED: usize = 50;
 
 /// What is read of the output that goes to no file: standard output and standard error.
 pub(super) type Readers = [Option<Receiver>; 2];
@@ -61,7 +70,7 @@ impl ProcessGroup {
         let outputs = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
         let watched = watch(&child, outputs);
         match watched {
-            Ok((leader, readers)) => Ok((ProcessGroup { child, leader, reaped: false }, readers)),
+            Ok((leader, readers)) => Ok((ProcessGroup { child, leader, ended: None }, readers)),
             Err(error) => {
                 end_group(&mut child);
                 Err(failed("it cannot be watched", error))
@@ -71,16 +80,30 @@ impl ProcessGroup {
 
     /// Waits for the end of the leader, and ends whatever it leaves behind in its group.
     pub(super) async fn ended(&mut self) -> io::Result<Ended> {
-        // Readable means ended; the content of this descriptor is nothing.
-        self.leader.readable().await?;
-        self.reap()
+        let ended = match self.ended {
+            Some(ended) => ended,
+            None => {
+                // Readable means ended; the content of this descriptor is nothing.
+                self.leader.readable().await?;
+                self.reap()?
+            }
+        };
+        for _ in 0..MOMENTS {
+            if is_gone(&self.child) {
+                break;
+            }
+            tokio::time::sleep(MOMENT).await;
+        }
+        Ok(ended)
     }
 
     /// Asks the group to end, and ends after the grace time whoever is left of it.
     pub(super) async fn stop(&mut self, grace: Duration, census: &Census) -> io::Result<Ended> {
-        signal_group(&self.child, Signal::TERM);
-        let _ = tokio::time::timeout(grace, self.nobody_left(census)).await;
-        signal_group(&self.child, Signal::KILL);
+        if self.ended.is_none() {
+            signal_group(&self.child, Signal::TERM);
+            let _ = tokio::time::timeout(grace, self.nobody_left(census)).await;
+            signal_group(&self.child, Signal::KILL);
+        }
         self.ended().await
     }
 
@@ -101,17 +124,18 @@ impl ProcessGroup {
     fn reap(&mut self) -> io::Result<Ended> {
         signal_group(&self.child, Signal::KILL);
         let status = self.child.wait()?;
-        self.reaped = true;
-        Ok(match (status.code(), status.signal()) {
+        let ended = match (status.code(), status.signal()) {
             (Some(code), _) => Ended::Code(code),
             (None, signal) => Ended::Signal(signal.unwrap_or_default()),
-        })
+        };
+        self.ended = Some(ended);
+        Ok(ended)
     }
 }
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        if !self.reaped {
+        if self.ended.is_none() {
             end_group(&mut self.child);
         }
     }
@@ -127,14 +151,17 @@ fn watch(child: &Child, outputs: [Option<OwnedFd>; 2]) -> io::Result<(Receiver, 
 
 /// Ends a group whose leader has not been reaped, without waiting for more than a moment.
 fn end_group(child: &mut Child) {
-    const MOMENT: Duration = Duration::from_millis(1);
-    const MOMENTS: usize = 50;
     signal_group(child, Signal::KILL);
-    for _ in 0..MOMENTS {
-        match child.try_wait() {
-            Ok(None) => std::thread::sleep(MOMENT),
-            Ok(Some(_)) | Err(_) => return,
+    let mut is_reaped = false;
+    for _ in 0..MOMENTS_BLOCKED {
+        is_reaped = is_reaped || !matches!(child.try_wait(), Ok(None));
+        if is_reaped && is_gone(child) {
+            return;
         }
+        std::thread::sleep(MOMENT);
+    }
+    if is_reaped {
+        return;
     }
     // Something holds it up in the kernel: somebody has to be there when it ends.
     if let Ok(pid) = i32::try_from(child.id()).map(Pid::from_raw) {
@@ -142,6 +169,12 @@ fn end_group(child: &mut Child) {
         let waiting = std::thread::Builder::new().name("plimsoll-reaper".into()).spawn(wait);
         drop(waiting);
     }
+}
+
+/// Whether nobody is left of a group whose leader has been reaped: what was told to end takes a moment, and whoever
+/// comes next is not to meet it. Nothing is sent, so it does no harm if somebody else has the number by now.
+fn is_gone(leader: &Child) -> bool {
+    test_kill_process_group(Pid::from_child(leader)) == Err(Errno::SRCH)
 }
 
 /// A group that is gone already needs no signal.
