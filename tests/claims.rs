@@ -120,3 +120,53 @@ fn claims_of_single_pools_do_not_keep_a_group_over_several_from_its_turn() {
     let starts = start(&report, "wide").expect("it starts");
     assert!(starts <= 50.0, "{starts}");
 }
+
+/// Goal: what says nothing of how long it takes is expected to end as others of its kind did, and whoever is gone by
+/// then may run before the claimant. Method: a task of a kind runs for twenty seconds; while the next one runs a gang
+/// waits, and of two tasks one fits into the time that is left.
+#[test]
+fn what_was_measured_says_when_a_claimant_starts() {
+    let kind = |name: &str| {
+        let role = json!({"name": "t", "max": 1, "request": {"cpu": 1}, "task_key": "kind"});
+        json!({"name": name, "groups": [{"name": "g", "roles": [role]}]})
+    };
+    let other = |name: &str, duration: u32| {
+        let role = json!({"name": "t", "max": 1, "request": {"cpu": 2}, "duration": duration});
+        json!({"name": name, "groups": [{"name": "g", "roles": [role]}]})
+    };
+    let report = report(&json!({
+        "settings": {"window": 0, "claim_after": 5}, "until": 100,
+        "nodes": [{"name": "n", "count": 2, "capacity": {"cpu": 2}}], "jobs": [kind("measured")],
+        "events": [{"at": 20, "finish": {"job": "measured", "count": 1}},
+                   {"at": 21, "submit": kind("like-it")},
+                   {"at": 22, "submit": gang("gang", 2, 2, json!({}))},
+                   {"at": 29, "submit": other("in-time", 11)},
+                   {"at": 30, "submit": other("too-long", 15)},
+                   {"at": 41, "finish": {"job": "like-it", "count": 1}}],
+    }));
+    let mut decisions = report["decisions"].as_array().expect("a list").iter();
+    let claim = decisions.find(|decision| decision["kind"] == "claim").expect("a claim");
+    assert!(claim["why"].as_str().expect("a text").contains("expected to start at 41"), "{claim}");
+    let starts = ["in-time", "gang", "too-long"].map(|job| start(&report, job));
+    assert_eq!(starts, [Some(29.0), Some(41.0), Some(51.0)]);
+}
+
+/// Goal: whoever says by its timeout how long it may run is let in before a claimant only if it is stopped in time,
+/// with what attempts get on top of their timeouts. Method: two tasks that never end by themselves and a gang that
+/// waits for another; one of them would have ended in time without what it gets on top.
+#[test]
+fn whoever_is_stopped_in_time_may_run_before_a_claimant() {
+    let task = |name: &str, cpus: u32, more: (&str, u32)| {
+        let role = json!({"name": "t", "max": 1, "request": {"cpu": cpus}, (more.0): more.1});
+        json!({"name": name, "groups": [{"name": "g", "roles": [role]}]})
+    };
+    let report = report(&json!({
+        "settings": {"window": 0, "claim_after": 5, "deadlines": {"overhead": 15}}, "until": 100,
+        "nodes": [{"name": "n", "count": 2, "capacity": {"cpu": 2}}],
+        "jobs": [task("before", 2, ("duration", 40)), gang("gang", 2, 2, json!({}))],
+        "events": [{"at": 8, "submit": task("in-time", 1, ("timeout", 10))},
+                   {"at": 10, "submit": task("too-late", 1, ("timeout", 20))}],
+    }));
+    let starts = ["in-time", "gang", "too-late"].map(|job| start(&report, job));
+    assert_eq!(starts, [Some(8.0), Some(40.0), Some(50.0)], "{report:#}");
+}

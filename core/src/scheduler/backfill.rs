@@ -20,13 +20,16 @@ use super::{Scheduler, groups};
 const SHAPES_MAX: usize = 256;
 
 impl Scheduler {
-    /// How long this takes at the most, by its own words: what it says, else its timeout, else its lifetime.
+    /// How long this takes at the most, by its own words: what it says, else its timeout with what it gets on top
+    /// of that, else its lifetime.
     pub(super) fn longest(&self, entry: Entry, atomic: bool) -> Option<Span> {
         let job = self.jobs.get(entry.group.job().0)?;
         let group = groups::find(&self.jobs, entry.group)?;
+        let overhead = self.settings.deadlines.overhead;
         let of_role = |index: usize| {
             let role = &group.roles[index];
-            role.declares().or(role.timeout).or(job.lifetime())
+            let stopped = || role.timeout.map(|timeout| Span(timeout.0.saturating_add(overhead.0)));
+            role.declares().or_else(stopped).or(job.lifetime())
         };
         if !atomic {
             return of_role(usize::from(entry.role));
