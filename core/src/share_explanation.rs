@@ -168,6 +168,7 @@ impl fmt::Display for ShareExplanation {
             Some(NextTurn::Own) => f.write_str("; its share is next in line"),
             Some(NextTurn::After { class }) => write!(f, "; next in line after {class} finishes one"),
             Some(NextTurn::Behind { share }) => write!(f, "; {share} goes first"),
+            Some(NextTurn::Bands { tasks: 1 }) => f.write_str("; 1 task of a higher band goes first"),
             Some(NextTurn::Bands { tasks }) => write!(f, "; {tasks} tasks of higher bands go first"),
         }
     }
