@@ -9,11 +9,13 @@ use super::key::KEYS;
 
 /// The first thing that is wrong with an expression.
 #[derive(Clone, PartialEq, Eq, Debug, Error, Serialize, Deserialize)]
-#[error("column {}: {problem}", .position + 1)]
+#[error("column {column}: {problem}")]
 #[non_exhaustive]
 pub struct ConstraintError {
-    /// The byte at which it is wrong, from 0. It is shown as a column, from 1.
+    /// The byte at which it is wrong, from 0.
     pub position: usize,
+    /// The letter at which it is wrong, from 1.
+    pub column: usize,
     pub problem: ConstraintProblem,
 }
 
@@ -89,19 +91,28 @@ impl fmt::Display for Expected {
 }
 
 impl ConstraintError {
+    pub(super) fn at(position: usize, problem: ConstraintProblem) -> ConstraintError {
+        ConstraintError { position, column: position + 1, problem }
+    }
+
+    /// The same, with letters counted in the text where it was found.
+    pub(super) fn in_text(self, text: &str) -> ConstraintError {
+        let before = text.char_indices().take_while(|(at, _)| *at < self.position).count();
+        ConstraintError { column: before + 1, ..self }
+    }
+
     pub(super) fn unexpected(position: usize, found: &str, expected: Expected) -> ConstraintError {
         let found = if found.is_empty() { "the end".into() } else { shown(found) };
-        ConstraintError { position, problem: ConstraintProblem::Unexpected { found, expected } }
+        ConstraintError::at(position, ConstraintProblem::Unexpected { found, expected })
     }
 
     /// A value that is complete, be it empty, but not of the kind that is needed.
     pub(super) fn not_a(expected: Expected, position: usize, value: &str) -> ConstraintError {
-        let problem = ConstraintProblem::Unexpected { found: shown(value), expected };
-        ConstraintError { position, problem }
+        ConstraintError::at(position, ConstraintProblem::Unexpected { found: shown(value), expected })
     }
 
     pub(super) fn unknown_key(position: usize, key: &str) -> ConstraintError {
-        ConstraintError { position, problem: ConstraintProblem::UnknownKey { key: shown(key) } }
+        ConstraintError::at(position, ConstraintProblem::UnknownKey { key: shown(key) })
     }
 }
 

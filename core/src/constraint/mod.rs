@@ -97,9 +97,13 @@ const _: () = assert!(2 * (DEPTH_MAX + 1) < u128::BITS as usize);
 impl Constraint {
     /// Reads one expression.
     pub fn parse(text: &str) -> Result<Constraint, ConstraintError> {
+        Constraint::read(text).map_err(|error| error.in_text(text))
+    }
+
+    fn read(text: &str) -> Result<Constraint, ConstraintError> {
         let too_long = |position| {
             let problem = ConstraintProblem::TooLong { limit: LENGTH_MAX };
-            Err(ConstraintError { position, problem })
+            Err(ConstraintError::at(position, problem))
         };
         if text.len() > LENGTH_MAX {
             return too_long(LENGTH_MAX);

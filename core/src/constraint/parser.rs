@@ -54,7 +54,7 @@ impl Parser<'_> {
             };
             if self.depth == DEPTH_MAX {
                 let problem = ConstraintProblem::TooDeep { limit: DEPTH_MAX };
-                return Err(ConstraintError { position, problem });
+                return Err(ConstraintError::at(position, problem));
             }
             self.depth += 1;
             self.pending.push(prefix);
@@ -116,7 +116,7 @@ impl Parser<'_> {
         };
         if self.conditions == CONDITIONS_MAX {
             let problem = ConstraintProblem::TooManyConditions { limit: CONDITIONS_MAX };
-            return Err(ConstraintError { position, problem });
+            return Err(ConstraintError::at(position, problem));
         }
         self.conditions += 1;
         self.steps.push(Step::Condition(condition));

@@ -293,6 +293,8 @@ fn errors_say_where_and_what_was_expected() {
         ("node.labels.a == b)", "column 19: expected `and`, `or` or the end, found `)`"),
         ("node.labels.a == \"b\" c", "column 22: expected `and`, `or` or the end, found `c`"),
         ("node.labels.a == b\u{1}", CONTROL),
+        // Columns are letters, whatever their bytes.
+        ("node.labels.a == \"é\" c", "column 22: expected `and`, `or` or the end, found `c`"),
     ] {
         let error = Constraint::parse(text).map(|parsed| parsed.to_string()).unwrap_err();
         assert_eq!(error.to_string(), expected, "{text}");
