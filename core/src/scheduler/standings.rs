@@ -1,7 +1,8 @@
 //! Nodes by how they stand, so that a question looks at every way of standing once and not at every node.
 //!
-//! Nodes stand alike if no rule, request or company can tell them apart but by name: their facts without
-//! name and address, their capacity, what is free, whether they take work and whether somebody is there.
+//! Nodes stand alike if no rule, request or company can tell them apart but by name: their facts without name,
+//! address and place in the network (who asks for nearness looks at the network tree), their capacity, what is
+//! free, whether they take work and whether somebody is there.
 //! Ports in use and replicas are not part of it, or nearly every node of a busy cluster would stand alone:
 //! nodes that have any are kept apart within their class, for those who ask about them.
 //!
@@ -163,7 +164,7 @@ impl Built {
     }
 
     fn nameless(&self, facts: &NodeFacts) -> Arc<NodeFacts> {
-        let facts = NodeFacts { name: String::new(), ip: None, ..facts.clone() };
+        let facts = NodeFacts { name: String::new(), ip: None, path: None, ..facts.clone() };
         let known = self.classes.get_key_value(&facts).map(|(known, _)| Arc::clone(known));
         known.unwrap_or_else(|| Arc::new(facts))
     }

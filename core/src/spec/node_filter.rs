@@ -33,8 +33,8 @@ pub trait NodeFilter: Send + Sync + 'static {
         false
     }
 
-    /// Whether it looks at the name or the address of a node. Where no filter does, nodes that are alike but
-    /// for these are looked at once when somebody asks why a task waits.
+    /// Whether it looks at the name, the address or the path of a node. Where no filter does, nodes that are
+    /// alike but for these are looked at once when somebody asks why a task waits.
     fn looks_at_names(&self) -> bool {
         true
     }

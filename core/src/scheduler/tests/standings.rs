@@ -7,13 +7,14 @@ use crate::constraint::Constraint;
 use crate::explanation::{Explanation, NodeReason, Subject};
 use crate::id::Ticket;
 use crate::messages::{Answer, HostMessage, Refusal};
-use crate::spec::{Filter, HostPort, NodeFacts, Rules};
+use crate::spec::{Filter, HostPort, NodeFacts, NodePath, Rules};
 
 fn random_facts(rng: &mut Rng, id: u32) -> Arc<NodeFacts> {
     let zone = rng.choice(["a", "b"]).expect("not empty").to_owned();
     let labels = [("zone".to_owned(), zone)].into();
     let ip = Some(format!("10.0.0.{id}"));
-    Arc::new(NodeFacts { name: format!("n{id}"), labels, ip, ..NodeFacts::default() })
+    let path = NodePath::parse(&format!("r{}/h{id}", id % 3));
+    Arc::new(NodeFacts { name: format!("n{id}"), labels, ip, path, ..NodeFacts::default() })
 }
 
 fn random_shape(rng: &mut Rng) -> ShapeSpec {
@@ -86,13 +87,19 @@ fn explanations_by_standing_are_those_by_node() {
 }
 
 /// Goal: a question costs as many looks as there are ways to stand. Method: two thousand nodes of five
-/// capacities, one of them for the tasks alone; the list of those that stand alike is short and complete,
-/// and a change moves one node only.
+/// capacities, each at a place of its own, one of them for the tasks alone; the list of those that stand alike
+/// is short and complete, and a change moves one node only.
 #[test]
 fn many_nodes_that_stand_alike_are_one_look() {
     let mut bench = Bench::new();
     let amounts: Vec<i64> = (0..2_000).map(|index| 1 + index % 5).collect();
-    bench.add_nodes(CPU, &amounts);
+    let news = amounts.iter().zip(0..).map(|(amount, id)| {
+        let news = node(id, Resources::of(CPU, *amount));
+        let (name, path) = (format!("n{id}"), NodePath::parse(&format!("block/rack/{id}")));
+        let facts = Arc::new(NodeFacts { name, path, ..NodeFacts::default() });
+        NodeNews { view: news.view.map(|view| NodeView { facts, ..view }), ..news }
+    });
+    bench.hear(vec![SchedulerMessage::Nodes(news.collect())]);
     bench.scheduler.prepare_to_explain();
     let any = ShapeSpec { request: Resources::of(CPU, 9), ..ShapeSpec::default() };
     let alike = |bench: &Bench, shape: &ShapeSpec| {
