@@ -41,6 +41,7 @@ mod figures;
 mod fillers;
 mod floors;
 mod gangs;
+mod glance;
 mod grants;
 mod groups;
 mod growth;

@@ -359,6 +359,9 @@ impl Nodes {
             let found = self.index.first_fit_where(shape.request.amounts(), admits);
             return found.map(|index| NodeId(index as u32));
         }
+        if let Some(found) = self.scopes.at_a_glance(scope, shape, flagged, entries, &self.index) {
+            return found;
+        }
         self.scopes.first_fit(scope, shape, flagged, entries, width)
     }
 

@@ -213,6 +213,11 @@ impl Realms {
         wide.chain(pinned.filter(move |id| self.get(*id).rules.allow(&entry.view.facts)))
     }
 
+    /// The node of this name, for which tasks of some shape are alone, if it is there.
+    pub(super) fn pinned_to(&self, name: &str) -> Option<NodeId> {
+        self.pinned.get(name)?.node
+    }
+
     /// The one node that will do, if it will.
     pub(super) fn named(&self, name: &str, shape: &ShapeSpec, entries: &Entries) -> Option<NodeId> {
         let id = self.pinned.get(name)?.node?;

@@ -138,6 +138,11 @@ impl Scopes {
         self.realms.of_node(node, entry)
     }
 
+    /// The node of this name, for which tasks of some shape are alone, if it is there.
+    pub(super) fn pinned_to(&self, name: &str) -> Option<NodeId> {
+        self.realms.pinned_to(name)
+    }
+
     /// Whether the scope is that of all nodes by fewest tasks, snapshots apart.
     pub(super) fn is_plain(&self, scope: ScopeId) -> bool {
         scope.realm == ALL && self.views.is_plain(scope.view)
@@ -151,6 +156,21 @@ impl Scopes {
     /// Whether something matters more here than how many tasks a node has.
     pub(super) fn is_choosy(&self, scope: ScopeId) -> bool {
         self.views.is_choosy(scope.view)
+    }
+
+    /// Whether the node belongs to the scope.
+    pub(super) fn has(&self, scope: ScopeId, node: NodeId) -> bool {
+        self.realms.has(scope.realm, node)
+    }
+
+    /// How many nodes may be passed over before the index of the scope is asked.
+    pub(super) fn patience(&self, scope: ScopeId, avoiding: bool, nodes: usize) -> u64 {
+        self.views.patience(scope.view, &self.log, avoiding, nodes as u64)
+    }
+
+    /// So many nodes were passed over instead of asking the index of the scope.
+    pub(super) fn note_passed(&mut self, scope: ScopeId, avoiding: bool, nodes: u64) {
+        self.views.note_passed(scope.view, avoiding, nodes);
     }
 
     /// Of the nodes with room those that remember the snapshot of the shape, then those that remember
@@ -215,6 +235,14 @@ impl Scopes {
 
 #[cfg(test)]
 impl Scopes {
+    /// Whether the shape has an index of its own.
+    pub(super) fn is_built(&mut self, shape: &ShapeSpec) -> bool {
+        let scope = self.intern(shape, &[]);
+        let is_built = self.views.seen(scope.view).is_some();
+        self.let_go(&Kept { scope, snapshot: shape.snapshot.clone() });
+        is_built
+    }
+
     /// How many nodes the index of this shape has to look at when it is asked next.
     pub(super) fn backlog(&mut self, shape: &ShapeSpec, entries: usize) -> u64 {
         let scope = self.intern(shape, &[]);

@@ -20,6 +20,7 @@ use crate::resources::Resources;
 use crate::spec::{Asker, NodeChoice, ShapeSpec, SharedRules};
 
 use super::change_log::ChangeLog;
+use super::glance::PASSED_MAX;
 use super::memories::Memories;
 use super::nodes::NodeEntry;
 use super::realms::{ALL, RealmId, Realms};
@@ -95,6 +96,8 @@ struct Index {
     asked: u64,
     /// The nodes it does without.
     flagged: Option<Arc<Vec<NodeId>>>,
+    /// Nodes that others passed over instead of asking it, since it was asked last.
+    passed: u64,
 }
 
 /// What indexes are made of.
@@ -138,6 +141,12 @@ impl ViewKey {
     /// Whether it is the order in which all nodes are kept anyhow.
     fn is_plain(&self) -> bool {
         self.realm == ALL && self.spread.is_none() && self.choice == NodeChoice::Spread
+    }
+
+    /// Whether its nodes come by the fewest tasks of the service, if any, and then as all nodes are kept.
+    fn is_level(&self) -> bool {
+        let has_branches = self.spread.as_ref().is_some_and(|(_, levels)| !levels.is_empty());
+        self.choice == NodeChoice::Spread && !has_branches
     }
 
     fn new_tree(&self, width: usize) -> SpreadTree {
@@ -191,7 +200,7 @@ impl Index {
                 self.tree = Some(Box::new(tree));
             }
         }
-        self.seen = from.log.now();
+        (self.seen, self.passed) = (from.log.now(), 0);
         self.flagged = from.flagged.cloned();
         let grown = self.len() as isize - before as isize;
         (self.tree.as_ref().expect("just made"), grown)
@@ -319,6 +328,28 @@ impl Views {
             let view = self.get(id);
             view.key.choice != NodeChoice::Spread || view.key.spread.is_some() || !view.warm.is_empty()
         }
+    }
+
+    /// How many nodes may be passed over before the index of a view is asked: none where that is up to date, or
+    /// its order is another one; never more in sum than what it would have to take in.
+    pub(super) fn patience(&self, id: ViewId, log: &ChangeLog, avoiding: bool, nodes: u64) -> u64 {
+        if id == PLAIN || !self.get(id).key.is_level() {
+            return 0;
+        }
+        let view = self.get(id);
+        let index = if avoiding { &view.avoiding } else { &view.index };
+        let is_kept = index.tree.is_some() && log.since(index.seen).is_some();
+        match if is_kept { log.now() - index.seen } else { nodes } {
+            backlog if is_kept && backlog <= PASSED_MAX => 0,
+            backlog => backlog.saturating_sub(index.passed).min(PASSED_MAX),
+        }
+    }
+
+    /// So many nodes were passed over instead of asking the index of a view.
+    pub(super) fn note_passed(&mut self, id: ViewId, avoiding: bool, nodes: u64) {
+        let view = self.get_mut(id);
+        let index = if avoiding { &mut view.avoiding } else { &mut view.index };
+        index.passed += nodes;
     }
 
     /// Asks an index of a view: that of all its nodes, or of those that remember this.

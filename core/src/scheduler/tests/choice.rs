@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::codec;
-use crate::constraint::Key;
-use crate::spec::{NodeChoice, NodeFacts};
+use crate::constraint::{Constraint, Key};
+use crate::scheduler::nodes::NodeEntry;
+use crate::spec::{NodeChoice, NodeFacts, Rules};
 
 const GPU: KindId = KindId(3);
 
@@ -181,6 +182,44 @@ fn nothing_is_remembered_of_what_was_not_placed() {
     let shape = Arc::new(from_snapshot("mine"));
     bench.hear(vec![gang(1, vec![RoleArrival { shape, ..role(Resources::new(), 4) }])]);
     assert!(bench.scheduler.nodes.iter().all(|(_, node)| node.snapshot.is_none()));
+}
+
+/// Goal: the first tasks of a service, or of a rule, do not look at every node to find the best. Method: many
+/// services and a rule on many nodes, a task each: no index is made, and each goes where the fewest tasks are.
+/// A service that is on most nodes gets one.
+#[test]
+fn the_first_tasks_of_a_service_need_no_index() {
+    const NODES: usize = 5_000;
+    let mut bench = Bench::new();
+    bench.add_nodes(CPU, &[40; NODES]);
+    let of = |service: &str| ShapeSpec {
+        service: Some((service.to_owned(), 1)),
+        request: Resources::of(CPU, 1),
+        ..ShapeSpec::default()
+    };
+    for job in 1..=40 {
+        let shape = of(&job.to_string());
+        assert_eq!(
+            nodes_of(&bench.hear(vec![shaped(job, 2, shape.clone())])),
+            [2 * job as u32 - 2, 2 * job as u32 - 1]
+        );
+        assert!(!bench.scheduler.nodes.scopes.is_built(&shape));
+    }
+    let constraints = vec![Constraint::parse("node.hostname != n80").expect("a constraint")];
+    let rules = Rules { constraints, ..Rules::default() };
+    let ruled = ShapeSpec { rules: rules.into(), request: Resources::of(CPU, 1), ..ShapeSpec::default() };
+    assert_eq!(nodes_of(&bench.hear(vec![shaped(41, 2, ruled.clone())])), [81, 82]);
+    assert!(!bench.scheduler.nodes.scopes.is_built(&ruled));
+    let wide = of("wide");
+    for job in [42, 43] {
+        bench.hear(vec![shaped(job, NODES as u32, wide.clone())]);
+        while !bench.attempts().is_empty() {
+            bench.hear(Vec::new());
+        }
+    }
+    let of_wide = |node: &NodeEntry| node.company.of_service("wide");
+    assert!(bench.scheduler.nodes.iter().all(|(_, node)| of_wide(node) == 2));
+    assert!(bench.scheduler.nodes.scopes.is_built(&wide));
 }
 
 /// Goal: a batch of one does not look at every node, also when nobody else wants what it wants. Method: jobs of
