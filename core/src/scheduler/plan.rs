@@ -227,7 +227,7 @@ impl Scheduler {
 
     fn end_turn(&mut self, turn: &mut Turn) {
         self.freeze_resized(turn.now);
-        turn.wanted = self.shapes.news_of_wants();
+        turn.wanted = self.shapes.news_of_wants(&self.nodes);
         let parked = self.shapes.parked().to_vec();
         self.note_in_vain(&parked);
         self.shapes.unpark(&self.jobs);

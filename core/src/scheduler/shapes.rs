@@ -49,7 +49,7 @@ pub(super) struct Shape {
     pub(super) window: Option<Window>,
     pub(super) queue: Queue,
     pub(super) place: Place,
-    /// How many tasks waited when the host was last told that a node is wanted.
+    /// How many tasks waited when the host was last told that a node is wanted, or since then if fewer did.
     pub(super) wanted: u64,
     /// The order of the queue's head, as the place it is in knows it.
     pub(super) order: Order,
@@ -266,7 +266,10 @@ impl Shapes {
 
     /// So many tasks do not wait any longer; the caller settles the shape.
     pub(super) fn take_waiting(&mut self, id: ShapeId, tasks: u64) {
-        self.get_mut(id).queue.tasks -= tasks;
+        let shape = self.get_mut(id);
+        shape.queue.tasks -= tasks;
+        // Of those that come anew the host is to hear, although it once heard of more.
+        shape.wanted = shape.wanted.min(shape.queue.tasks);
     }
 
     /// Gives back one reference.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::messages::HostMessage;
+use crate::spec::Rules;
 
 /// Goal: arrival alone decides who is served first, whatever the shape. Method: three jobs of two
 /// shapes wait; a node comes in that has room for the first two of them only.
@@ -176,20 +177,22 @@ fn a_million_tasks_of_one_role_wait_and_are_served_in_order() {
     assert_eq!(bench.scheduler.explain(group(1)).map(|explanation| explanation.waiting), Some(999_995));
 }
 
+/// Hears a batch, and says of how many tasks of each shape the host was told that a node is wanted for them.
+fn wanted(bench: &mut Bench, batch: Vec<SchedulerMessage>) -> Vec<u64> {
+    bench.hear(batch);
+    let tasks = |message: &HostMessage| match message {
+        HostMessage::Node(NodeEvent::Wanted { tasks, .. }) => Some(*tasks),
+        _ => None,
+    };
+    bench.out.host.iter().filter_map(tasks).collect()
+}
+
 /// Goal: the host learns once what it could add a node for, again when twice as many wait, and anew after
 /// everything ran. Method: more tasks than room, then some more, then many more.
 #[test]
 fn a_node_is_wanted_once_and_again_when_twice_as_many_wait() {
     let mut bench = Bench::new();
     bench.add_nodes(CPU, &[2]);
-    fn wanted(bench: &mut Bench, batch: Vec<SchedulerMessage>) -> Vec<u64> {
-        bench.hear(batch);
-        let tasks = |message: &HostMessage| match message {
-            HostMessage::Node(NodeEvent::Wanted { tasks, .. }) => Some(*tasks),
-            _ => None,
-        };
-        bench.out.host.iter().filter_map(tasks).collect()
-    }
     assert_eq!(wanted(&mut bench, vec![bag(1, 5, CPU, 1)]), [3], "two of five found room");
     assert_eq!(wanted(&mut bench, vec![bag(2, 2, CPU, 1)]), [0; 0], "five wait: no news");
     assert_eq!(wanted(&mut bench, vec![bag(3, 1, CPU, 1)]), [6], "twice as many as when it was told");
@@ -197,4 +200,39 @@ fn a_node_is_wanted_once_and_again_when_twice_as_many_wait() {
     bench.hear(vec![SchedulerMessage::Pending { sequence: 1, nodes: vec![NodeId(1)] }]);
     assert_eq!(bench.scheduler.waiting_tasks(), 0);
     assert_eq!(wanted(&mut bench, vec![bag(4, 4, CPU, 1)]), [1], "three of four found room");
+}
+
+/// Goal: what the host once heard does not hide what comes later. Method: most of what waited finds room, and
+/// then twice as many wait as are left, which are fewer than at first.
+#[test]
+fn fewer_that_wait_anew_are_news_again() {
+    let mut bench = Bench::new();
+    bench.add_nodes(CPU, &[1]);
+    assert_eq!(wanted(&mut bench, vec![bag(1, 11, CPU, 1)]), [10]);
+    let more = SchedulerMessage::Nodes(vec![node(1, Resources::of(CPU, 8))]);
+    let pending = SchedulerMessage::Pending { sequence: 1, nodes: vec![NodeId(1)] };
+    assert_eq!(wanted(&mut bench, vec![more, pending]), [0; 0], "two are left");
+    assert_eq!(wanted(&mut bench, vec![bag(2, 1, CPU, 1)]), [0; 0]);
+    assert_eq!(wanted(&mut bench, vec![bag(3, 1, CPU, 1)]), [4]);
+}
+
+/// Goal: no node is wanted for tasks that another one would not help. Method: tasks for a full node, alone and
+/// together with others that find no room; then that node goes, and one of its name would help.
+#[test]
+fn no_node_is_wanted_for_tasks_of_a_node_that_is_there() {
+    let mut bench = Bench::new();
+    bench.hear(vec![SchedulerMessage::Nodes(vec![closed(0, Resources::of(CPU, 1))])]);
+    let rules = Rules { node: Some("n0".into()), ..Rules::default() };
+    let shape = ShapeSpec { request: Resources::of(CPU, 1), rules: rules.into(), ..ShapeSpec::default() };
+    let pinned = || role_of(shape.clone(), 1);
+    let other = role(Resources::of(CPU, 2), 3);
+    assert_eq!(
+        wanted(&mut bench, vec![SchedulerMessage::NewGroups(vec![independent(1, vec![pinned()])])]),
+        [0; 0]
+    );
+    assert_eq!(wanted(&mut bench, vec![gang(2, vec![pinned(), other])]), [0; 0]);
+    let gone = SchedulerMessage::Nodes(vec![NodeNews { node: NodeId(0), view: None }]);
+    bench.hear(vec![gone]);
+    let again = SchedulerMessage::NewGroups(vec![independent(3, vec![pinned()])]);
+    assert_eq!(wanted(&mut bench, vec![again]), [2]);
 }
