@@ -195,7 +195,8 @@ impl TestCluster {
     pub fn why_waiting(&self, job: JobId) -> Vec<Explanation> {
         let Ok(known) = self.world.jobs.job(job) else { return Vec::new() };
         let groups = known.groups.iter().enumerate().flat_map(|(index, group)| {
-            let queued = self.world.scheduler.explain(GroupId::new(job, index as u16));
+            let queued =
+                self.world.scheduler.explain_apart(GroupId::new(job, index as u16)).unwrap_or_default();
             let delayed = Explanation::of_delay(group.delay(self.world.now), self.settings.version);
             Explanation::with_delay(queued, Some(delayed))
         });

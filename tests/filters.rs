@@ -107,7 +107,8 @@ fn a_filter_of_the_service_rules_nodes_out_and_says_why() {
         let counts: Vec<_> =
             room.filters.iter().map(|count| (&count.filter, count.fails, count.only)).collect();
         assert_eq!(counts, [(&Filter::Custom("driver".into()), 2, 2)]);
-        let suitable = Nearest::Suitable { node: "old".into(), filter: Filter::Custom("driver".into()) };
+        let filter = Filter::Custom("driver".into());
+        let suitable = Nearest::Suitable { node: "old".into(), filter, wanted: None };
         assert_eq!(room.nearest, Some(suitable));
         let expected = "1 task waits: no node could take it even if empty (of 2 nodes 2 do not pass the filter \
                         `driver`); nearest: node old if it passed the filter `driver`";

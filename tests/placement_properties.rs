@@ -380,7 +380,7 @@ fn apply(
             let index = find(nodes, node);
             nodes[index].availability = Availability::Active;
         }
-        Nearest::Suitable { node, filter } => {
+        Nearest::Suitable { node, filter, .. } => {
             let index = find(nodes, node);
             let facts = &mut nodes[index].facts;
             match filter {

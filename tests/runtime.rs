@@ -425,7 +425,7 @@ fn rules_are_kept_and_explained() {
         let explained = handle.explain(waits).await.expect("the job is known");
         let sentence = explained[0].sentence();
         let expected = "1 task waits: no node could take it even if empty (of 2 nodes 2 do not satisfy the \
-                        constraints); nearest: node a if it satisfied the constraints";
+                        constraints); nearest: node a if it satisfied `node.labels.zone == c`";
         assert_eq!(sentence, expected);
         let labels = Some([("zone".to_owned(), "c".to_owned())].into());
         let patch = NodePatch { labels, ..NodePatch::default() };

@@ -25,8 +25,11 @@ pub enum Subject {
 /// Why tasks of one group wait, true at the version it is stamped with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Explanation {
-    /// Tasks of this group, or of the role that was asked about, that wait.
+    /// Tasks of this group, or of the role that is spoken of, that wait.
     pub waiting: u64,
+    /// The role that is spoken of, where several roles of a group wait and do not start together: each of them
+    /// waits for reasons of its own.
+    pub role: Option<u16>,
     /// Waiting tasks of other groups that come first: those of strict bands before its own, and in its own
     /// queue those that are before it in order.
     pub ahead: u64,
@@ -229,6 +232,7 @@ impl Explanation {
             delay.map_or((0, Reason::NotWaiting), |(tasks, until)| (tasks, Reason::Delayed { until }));
         Explanation {
             waiting,
+            role: None,
             ahead: 0,
             reason,
             besides: None,
@@ -241,10 +245,13 @@ impl Explanation {
 
     /// What is said of a group of which some are queued and others are tried again later. A group that starts
     /// as a whole, of which nothing has to end any more, waits for that time only.
-    pub fn with_delay(queued: Option<Explanation>, delayed: Option<Explanation>) -> Vec<Explanation> {
+    pub fn with_delay(queued: Vec<Explanation>, delayed: Option<Explanation>) -> Vec<Explanation> {
         let delayed = delayed.filter(Explanation::says_something);
-        let queued = queued.filter(|one| delayed.is_none() || one.reason != Reason::Stopping { live: 0 });
-        queued.into_iter().chain(delayed).filter(Explanation::says_something).collect()
+        let only_waits = |one: &Explanation| delayed.is_some() && one.reason == Reason::Stopping { live: 0 };
+        let mut all: Vec<Explanation> = queued.into_iter().filter(|one| !only_waits(one)).collect();
+        all.extend(delayed);
+        all.retain(Explanation::says_something);
+        all
     }
 
     /// Whether something waits or runs.
@@ -264,9 +271,10 @@ impl fmt::Display for Explanation {
             Reason::NotWaiting => f.write_str("nothing waits")?,
             Reason::Running(runs) => runs.fmt(f)?,
             reason => {
+                let role = self.role.map_or(String::new(), |role| format!(" of roles[{role}]"));
                 match self.waiting {
-                    1 => f.write_str("1 task waits: "),
-                    tasks => write!(f, "{tasks} tasks wait: "),
+                    1 => write!(f, "1 task{role} waits: "),
+                    tasks => write!(f, "{tasks} tasks{role} wait: "),
                 }?;
                 reason.fmt(f)?;
             }

@@ -18,8 +18,9 @@ pub enum Nearest {
     Room { node: String, missing: Amounts },
     /// This node, once it takes new work.
     Ready { node: String },
-    /// This node, if it passed this filter.
-    Suitable { node: String, filter: Filter },
+    /// This node, if it passed this filter. Where more can be said than that, `wanted` is what it lacks or is to
+    /// be: constraints, plugins, platforms, pools, ports.
+    Suitable { node: String, filter: Filter, wanted: Option<String> },
     /// The only node that may take it, once it passes all of these filters.
     Several { node: String, filters: Vec<Filter> },
     /// A node of this name with this much that suits: the tasks are for it alone and it is not there.
@@ -64,6 +65,25 @@ fn with(request: &[(String, String)]) -> String {
     if amounts.is_empty() { String::new() } else { format!(" with {}", amounts.join(" and ")) }
 }
 
+/// When a node passes a filter, in words that follow its name.
+fn condition(filter: &Filter, wanted: Option<&str>) -> String {
+    match (filter, wanted) {
+        (Filter::Plugins, Some(plugins)) => format!("if it had {plugins}"),
+        (Filter::Platform, Some(platforms)) => format!("if it had the platform {platforms}"),
+        (Filter::Pool, Some(pools)) => format!("if it were in pool {pools}"),
+        (Filter::Ports, Some(ports)) if ports.starts_with("ports") => format!("once {ports} are free"),
+        (Filter::Ports, Some(port)) => format!("once {port} is free"),
+        (Filter::Constraints, Some(constraints)) => format!("if it satisfied {constraints}"),
+        (Filter::Access, _) => "if those who ask might use it".to_owned(),
+        (Filter::Custom(name), _) => format!("if it passed the filter `{name}`"),
+        (Filter::Units, _) => "if whole units were asked for".to_owned(),
+        (Filter::Replicas, _) => "once a replica there has ended".to_owned(),
+        (Filter::Exclusive, _) => "once nobody else is there".to_owned(),
+        (Filter::Kept, _) => "once it is not kept for others any more".to_owned(),
+        _ => "if it suited".to_owned(),
+    }
+}
+
 impl fmt::Display for NewPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -83,19 +103,9 @@ impl fmt::Display for Nearest {
                 write!(f, "{} on node {node}", parts.collect::<Vec<_>>().join(" and "))
             }
             Nearest::Ready { node } => write!(f, "node {node} once it takes new work"),
-            Nearest::Suitable { node, filter } => match filter {
-                Filter::Plugins => write!(f, "node {node} if it had the plugins"),
-                Filter::Platform => write!(f, "node {node} if it had the platform"),
-                Filter::Pool => write!(f, "node {node} if it were in the pool"),
-                Filter::Access => write!(f, "node {node} if those who ask might use it"),
-                Filter::Custom(name) => write!(f, "node {node} if it passed the filter `{name}`"),
-                Filter::Units => write!(f, "node {node} if whole units were asked for"),
-                Filter::Ports => write!(f, "node {node} once its port is free"),
-                Filter::Replicas => write!(f, "node {node} once a replica there has ended"),
-                Filter::Exclusive => write!(f, "node {node} once nobody else is there"),
-                Filter::Kept => write!(f, "node {node} once it is not kept for others any more"),
-                _ => write!(f, "node {node} if it satisfied the constraints"),
-            },
+            Nearest::Suitable { node, filter, wanted } => {
+                write!(f, "node {node} {}", condition(filter, wanted.as_deref()))
+            }
             Nearest::Several { node, filters } => {
                 write!(f, "node {node}, where {} things are in the way", filters.len())
             }

@@ -31,18 +31,19 @@ impl From<TaskId> for Explained {
 }
 
 impl Handle {
-    /// Why a job waits, group by group, or why one task of it waits; of a task that runs, what could stop it for
-    /// others and what protects it. Groups that do not wait and tasks that have ended are left out. What waits
-    /// before it is tried again is told apart from what is queued.
+    /// Why a job waits, group by group, and role by role where these wait each for itself, or why one task of it
+    /// waits; of a task that runs, what could stop it for others and what protects it. Groups that do not wait
+    /// and tasks that have ended are left out. What waits before it is tried again is told apart from what is
+    /// queued.
     pub async fn explain(&self, what: impl Into<Explained>) -> Result<Vec<Explanation>, RequestError> {
         let mut explanations = Vec::new();
         for subject in self.subjects(what.into())? {
             let queued = match self.ask(|reply| Command::Explain(subject, reply)).await {
-                Ok(Answer::Explained(explanation)) => Some(*explanation),
-                Ok(_) | Err(RequestError::Refused(Refusal::UnknownGroup(_))) => None,
+                Ok(Answer::Explained(explanations)) => explanations,
+                Ok(_) | Err(RequestError::Refused(Refusal::UnknownGroup(_))) => Vec::new(),
                 Err(RequestError::Refused(Refusal::UnknownTask(task))) => {
                     self.known_task(task)?;
-                    None
+                    Vec::new()
                 }
                 Err(error) => return Err(error),
             };
@@ -56,7 +57,7 @@ impl Handle {
             return Ok(None);
         }
         match self.ask(|reply| Command::ExplainDelay(subject, reply)).await? {
-            Answer::Explained(delay) => Ok(Some(*delay)),
+            Answer::Explained(mut delay) => Ok(delay.pop()),
             _ => Ok(None),
         }
     }

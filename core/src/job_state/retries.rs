@@ -275,7 +275,7 @@ impl JobState {
             Subject::Task(task) => group.delay_of(task, now),
         });
         let explanation = Explanation::of_delay(delay, self.settings.version);
-        out.reply(ticket, Answer::Explained(Box::new(explanation)));
+        out.reply(ticket, Answer::Explained(vec![explanation]));
     }
 
     /// What is known of the attempts of a task.

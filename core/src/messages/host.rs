@@ -74,7 +74,8 @@ pub enum Answer {
     Accepted(JobId),
     Done,
     Node(NodeId),
-    Explained(Box<Explanation>),
+    /// Of a group that does not start as a whole, one for each role that waits.
+    Explained(Vec<Explanation>),
     History(Box<TaskHistory>),
     /// The jobs of a set that are kept, oldest first.
     Jobs(Vec<JobId>),
@@ -282,7 +283,8 @@ pub enum NodeEvent {
         units: Arc<UnitNames>,
     },
     /// Tasks of this shape wait and would run if there were another node that suits. Said once, and again
-    /// when twice as many wait.
+    /// when twice as many wait as then, or as the fewest that have waited since. Of a group that starts as a
+    /// whole all tasks that wait are told, shape by shape. Never said of tasks for one node that is there.
     Wanted {
         shape: Arc<ShapeSpec>,
         tasks: u64,

@@ -11,7 +11,7 @@ use crate::spec::{Filter, ShapeSpec};
 
 use super::Scheduler;
 use super::nodes::NodeEntry;
-use super::obstacles::{failures, on_node};
+use super::obstacles::{failures, on_node, wanted};
 use super::sight::Sight;
 
 /// The kind of which the largest part of the request is missing; ties go to the first.
@@ -151,7 +151,8 @@ impl Scheduler {
             };
         }
         if let Some((id, filter)) = found.suitable {
-            return Nearest::Suitable { node: name(id), filter };
+            let wanted = wanted(&filter, shape, sight.of(id, entry(id)).bare);
+            return Nearest::Suitable { node: name(id), filter, wanted };
         }
         let pool = shape.rules.bound_pool.as_ref().map(ToString::to_string);
         Nearest::AnotherNode { request: self.amounts(&shape.request), pool }

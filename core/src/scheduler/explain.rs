@@ -63,20 +63,39 @@ impl Scheduler {
         Ok(roles.map(explain).collect())
     }
 
-    /// The same as [`Scheduler::explain`], with what the gate could do for the group.
-    pub fn explain_with_gate(&mut self, id: GroupId) -> Option<Explanation> {
-        let mut explanation = self.explain(id)?;
-        if matches!(explanation.reason, Reason::NoRoom(_)) {
-            explanation.gate = self.outlook(id).map(Box::new);
+    /// Why the tasks of this group wait, with what the gate could do for them: of the group as a whole, but role
+    /// by role where several wait that do not start together. `None` if the group is not known or finished.
+    pub fn explain_with_gate(&mut self, id: GroupId) -> Option<Vec<Explanation>> {
+        let mut explanations = self.explain_apart(id)?;
+        // What the gate does is for the group: it is told once, with the first role that lacks room.
+        if let Some(first) = explanations.iter().position(|one| matches!(one.reason, Reason::NoRoom(_))) {
+            explanations[first].gate = self.outlook(id).map(Box::new);
         }
-        Some(explanation)
+        Some(explanations)
     }
 
-    /// Why the tasks of this group wait; `None` if the group is not known or finished.
+    /// The same without the gate.
+    pub fn explain_apart(&self, id: GroupId) -> Option<Vec<Explanation>> {
+        let group = self.group(id)?;
+        let waiting = group.roles.iter().enumerate().filter(|(_, role)| role.waiting() > 0);
+        if group.start == Start::Atomic || waiting.clone().count() < 2 {
+            return Some(self.explain(id).into_iter().collect());
+        }
+        let one = |(index, role): (usize, &RoleView)| {
+            let why = self.reason(id, group, std::slice::from_ref(role));
+            let number = index as u16;
+            let explanation = self.explanation(id, Some(number), u64::from(role.waiting()), why);
+            Explanation { role: Some(number), ..explanation }
+        };
+        Some(waiting.map(one).collect())
+    }
+
+    /// Why the tasks of this group wait; `None` if the group is not known or finished. Where several roles wait
+    /// that do not start together, the hardest speaks for all of them.
     pub fn explain(&self, id: GroupId) -> Option<Explanation> {
         let group = self.group(id)?;
         let waiting = group.waiting() + group.held_back();
-        Some(self.explanation(id, waiting, self.reason(id, group, &group.roles)))
+        Some(self.explanation(id, None, waiting, self.reason(id, group, &group.roles)))
     }
 
     /// Why this task waits; `None` if there is no such task or its group is finished.
@@ -86,28 +105,31 @@ impl Scheduler {
         let waits = role.waits(task.index)?;
         if !waits && group.held_back() == 0 {
             let runs = self.explain_running(task).map(|runs| Reason::Running(Box::new(runs)));
-            return Some(self.explanation(task.group, 0, runs.unwrap_or(Reason::NotWaiting).into()));
+            return Some(self.explanation(task.group, None, 0, runs.unwrap_or(Reason::NotWaiting).into()));
         }
         // In an atomic group the hardest role keeps all of them waiting.
         let roles = if group.start == Start::Atomic { &group.roles } else { std::slice::from_ref(role) };
         let waiting = u64::from(role.waiting()) + group.held_back();
-        Some(self.explanation(task.group, waiting, self.reason(task.group, group, roles)))
+        let why = self.reason(task.group, group, roles);
+        Some(self.explanation(task.group, Some(task.role), waiting, why))
     }
 
-    pub(super) fn explanation(&self, id: GroupId, waiting: u64, why: Why) -> Explanation {
+    /// What is said of a group, or of one role of it.
+    pub(super) fn explanation(&self, id: GroupId, role: Option<u16>, waiting: u64, why: Why) -> Explanation {
         let Why { reason, besides } = why;
         let besides = besides.map(Box::new);
         let waits = !matches!(reason, Reason::NotWaiting | Reason::Running(_));
         let ahead = if waits { self.tasks_ahead_of(id) } else { 0 };
         let group = self.group(id).filter(|_| waits);
         let shape = group.and_then(|group| {
-            let role = group.roles.iter().find(|role| role.waiting() > 0).or(group.roles.first());
-            Some(group.gang.unwrap_or(role?.shape))
+            let asked = role.and_then(|role| group.roles.get(usize::from(role)));
+            let waiting = || group.roles.iter().find(|role| role.waiting() > 0);
+            Some(group.gang.unwrap_or(asked.or_else(waiting).or(group.roles.first())?.shape))
         });
         let share = shape.and_then(|shape| self.explain_share(id, shape)).map(Box::new);
         let claim = if waits { self.claim_note(id) } else { None };
         let settings = self.settings.version;
-        Explanation { waiting, ahead, reason, besides, share, claim, gate: None, settings }
+        Explanation { waiting, role: None, ahead, reason, besides, share, claim, gate: None, settings }
     }
 
     /// Why these roles of the group wait.

@@ -10,7 +10,7 @@ use crate::spec::{Filter, ShapeSpec, Tie};
 use super::Scheduler;
 use super::groups::{GroupView, RoleView};
 use super::nodes::NodeEntry;
-use super::obstacles::failures;
+use super::obstacles::{self, failures};
 use super::packing::Room;
 use super::sight::Sight;
 
@@ -187,7 +187,11 @@ impl Scheduler {
                 let missing = need.lacking_in(&seen.node.free).map(|one| self.amount(one)).collect();
                 Nearest::Room { node, missing }
             }
-            [only] if *only != Filter::Resources => Nearest::Suitable { node, filter: only.clone() },
+            [only] if *only != Filter::Resources => {
+                let kept_out = here().find(|(shape, _)| failures(shape, seen).contains(only));
+                let wanted = kept_out.and_then(|(shape, _)| obstacles::wanted(only, shape, seen.bare));
+                Nearest::Suitable { node, filter: only.clone(), wanted }
+            }
             _ => Nearest::Several { node, filters },
         })
     }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::id::{GroupId, JobId};
+use crate::id::GroupId;
 use crate::settings::ShareKey;
 use crate::share_explanation::{LimitReason, NextTurn, OverLimit, ShareExplanation, ShareLevel};
 use crate::share_report::{ShareBook, ShareStatus};
@@ -196,20 +196,8 @@ impl Scheduler {
         let level = self.shares.leaf(own_leaf).level;
         let before = self.shares.leaves.iter().filter(|other| other.level < level);
         let of_bands: u64 = before.map(|leaf| leaf.waiting).sum();
-        let mut of_queue = 0;
-        for (number, other) in self.jobs.iter() {
-            for (index, group) in other.groups.iter().enumerate() {
-                let other_id = GroupId::new(JobId(number), index as u16);
-                let waits_here = || other_id != id && self.leaf_of_group(other_id) == own_leaf;
-                let Some(group) = group.as_ref().filter(|group| !group.withdrawn && waits_here()) else {
-                    continue;
-                };
-                // A gang stands where its first role does.
-                let place = |at: usize| group.roles[if group.gang.is_some() { 0 } else { at }].order;
-                let roles = group.roles.iter().enumerate().filter(|(at, _)| place(*at) < order);
-                of_queue += roles.map(|(_, role)| u64::from(role.waiting())).sum::<u64>();
-            }
-        }
+        let of_queue: u64 =
+            self.shapes_waiting_in(own_leaf).map(|shape| self.tasks_before(shape, order)).sum();
         of_bands + of_queue
     }
 }

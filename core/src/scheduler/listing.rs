@@ -8,11 +8,12 @@ use crate::messages::{RoleSize, WaitingEntry};
 use crate::settings::JobKey;
 
 use super::gangs::gang_size;
+use super::groups::GroupView;
 use super::leaf::LeafId;
 use super::order::Order;
-use super::queue::Entry;
+use super::queue::{Entry, Queued};
 use super::rehearsal::Listed;
-use super::shapes::{ShapeKey, waits};
+use super::shapes::{ShapeId, ShapeKey, waits};
 use super::{Scheduler, groups};
 
 /// No more entries than this are listed at a time.
@@ -37,6 +38,26 @@ impl Scheduler {
             line.truncate(limit);
         }
         self.rehearse(lines, limit)
+    }
+
+    /// The shapes of which something waits in this leaf.
+    pub(super) fn shapes_waiting_in(&self, leaf: LeafId) -> impl Iterator<Item = ShapeId> + '_ {
+        let here = self.shapes.iter().filter(move |(_, shape)| shape.leaf == leaf);
+        here.map(|(id, _)| id).filter(|id| self.shapes.waiting(*id) > 0)
+    }
+
+    /// Tasks of this shape that wait before this place.
+    pub(super) fn tasks_before(&self, id: ShapeId, order: Order) -> u64 {
+        let shape = self.shapes.get(id);
+        let is_gang = matches!(shape.key, ShapeKey::Gang(..));
+        let size = |queued: Queued| {
+            let (_, entry) = queued;
+            let group =
+                groups::find(&self.jobs, entry.group).filter(|_| waits(&self.jobs, id, is_gang, queued));
+            let of_role = |group: &GroupView| u64::from(group.roles[usize::from(entry.role)].queued);
+            group.map_or(0, |group| if is_gang { gang_size(&shape.key) } else { of_role(group) })
+        };
+        shape.queue.tasks_before(order, size)
     }
 
     /// How large the groups of a job are that have not ended.

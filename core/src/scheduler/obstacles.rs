@@ -47,19 +47,10 @@ fn detail(filter: &Filter, shape: &ShapeSpec, node: &NodeEntry, kinds: &Kinds) -
             reasons => reasons.join(" and "),
         },
         Filter::Resources => lacking(shape, node, kinds),
-        Filter::Plugins => {
-            let missing = shape.rules.plugins.iter().filter(|plugin| !facts.has_plugin(plugin));
-            format!("lacks {}", listed("plugin", missing.map(|plugin| format!("`{plugin}`"))))
-        }
-        Filter::Constraints => {
-            let broken = shape.rules.constraints.iter().filter(|constraint| !constraint.holds(facts));
-            format!("does not satisfy {}", listed("", broken.map(|constraint| format!("`{constraint}`"))))
-        }
+        Filter::Plugins => format!("lacks {}", missing_plugins(shape, facts)),
+        Filter::Constraints => format!("does not satisfy {}", broken_constraints(shape, facts)),
         Filter::Platform => format!("has the platform {}", platform(facts)),
-        Filter::Ports => {
-            let taken = shape.ports.iter().filter(|port| node.company.has_port(**port));
-            format!("has {} in use", listed("port", taken.map(ToString::to_string)))
-        }
+        Filter::Ports => format!("has {} in use", taken_ports(shape, node)),
         Filter::Replicas => {
             let service = shape.service.as_ref().map_or("", |(service, _)| service);
             let count = node.company.of_service(service);
@@ -90,6 +81,35 @@ fn detail(filter: &Filter, shape: &ShapeSpec, node: &NodeEntry, kinds: &Kinds) -
             format!("is not the node `{wanted}` that it is for")
         }
     }
+}
+
+fn missing_plugins(shape: &ShapeSpec, facts: &NodeFacts) -> String {
+    let missing = shape.rules.plugins.iter().filter(|plugin| !facts.has_plugin(plugin));
+    listed("plugin", missing.map(|plugin| format!("`{plugin}`")))
+}
+
+fn broken_constraints(shape: &ShapeSpec, facts: &NodeFacts) -> String {
+    let broken = shape.rules.constraints.iter().filter(|constraint| !constraint.holds(facts));
+    listed("", broken.map(|constraint| format!("`{constraint}`")))
+}
+
+fn taken_ports(shape: &ShapeSpec, node: &NodeEntry) -> String {
+    let taken = shape.ports.iter().filter(|port| node.company.has_port(**port));
+    listed("port", taken.map(ToString::to_string))
+}
+
+/// What the node lacks or would have to be to pass a filter, where the name of the filter does not say all of it.
+pub(super) fn wanted(filter: &Filter, shape: &ShapeSpec, node: &NodeEntry) -> Option<String> {
+    let facts = &*node.view.facts;
+    let any_of = |names: Vec<String>| names.join(" or ");
+    Some(match filter {
+        Filter::Plugins => missing_plugins(shape, facts),
+        Filter::Constraints => broken_constraints(shape, facts),
+        Filter::Platform => any_of(shape.rules.platforms.iter().map(ToString::to_string).collect()),
+        Filter::Pool => any_of(shape.rules.pools.iter().map(|pool| format!("`{pool}`")).collect()),
+        Filter::Ports => taken_ports(shape, node),
+        _ => return None,
+    })
 }
 
 fn lacking(shape: &ShapeSpec, node: &NodeEntry, kinds: &Kinds) -> String {

@@ -183,8 +183,18 @@ impl Scheduler {
 
     fn explain_failure(&self, id: GroupId) -> Option<Explanation> {
         let group = self.group(id)?;
-        let reason = self.reason_of_nodes(id, group, &group.roles, true);
-        Some(self.explanation(id, group.waiting(), reason))
+        let waiting = group.waiting();
+        if group.start == Start::Atomic || wanted(group).count() < 2 {
+            let reason = self.reason_of_nodes(id, group, &group.roles, true);
+            return Some(self.explanation(id, None, waiting, reason));
+        }
+        // One role that can never run ends all of them.
+        let unable = wanted(group).find(|(_, role)| self.prospect_of_each(&[role]) == Prospect::Never);
+        let (index, role) = unable.or_else(|| wanted(group).next())?;
+        let number = index as u16;
+        let reason = self.reason_of_nodes(id, group, std::slice::from_ref(role), true);
+        let explanation = self.explanation(id, Some(number), u64::from(role.waiting()), reason);
+        Some(Explanation { role: Some(number), ..explanation })
     }
 
     /// Whether what waits of a group could run on the nodes that are there if all of them were empty.

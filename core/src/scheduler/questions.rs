@@ -38,12 +38,14 @@ impl Scheduler {
                 Err(refusal) => out.refuse(ticket, refusal),
             };
         }
-        let (explanation, unknown) = match subject {
+        let (explanations, unknown) = match subject {
             Subject::Group(group) => (self.explain_with_gate(group), Refusal::UnknownGroup(group.job())),
-            Subject::Task(task) => (self.explain_task(task), Refusal::UnknownTask(task)),
+            Subject::Task(task) => {
+                (self.explain_task(task).map(|explanation| vec![explanation]), Refusal::UnknownTask(task))
+            }
         };
-        match explanation {
-            Some(explanation) => out.reply(ticket, Answer::Explained(Box::new(explanation))),
+        match explanations {
+            Some(explanations) => out.reply(ticket, Answer::Explained(explanations)),
             None => out.refuse(ticket, unknown),
         }
     }

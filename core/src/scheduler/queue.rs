@@ -1,6 +1,7 @@
 //! What waits with one shape in one leaf: roles (or whole atomic groups) in their order.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +84,23 @@ impl Queue {
         found
     }
 
+    /// Tasks of the entries that come before this place. `size` says how many an entry has, none if it does not
+    /// wait any more. Only what is before, or what is behind, is gone through, whichever is less.
+    pub(super) fn tasks_before(&self, order: Order, size: impl Fn(Queued) -> u64) -> u64 {
+        let is_before = |queued: &&Queued| queued.0 < order;
+        let before = self.arrivals.partition_point(|queued| is_before(&queued));
+        let is_alone = |queued: &&Queued| self.arrivals.binary_search(queued).is_err();
+        let sum = |arrivals: Range<usize>, wanted: bool| -> u64 {
+            let arrivals = self.arrivals.range(arrivals).copied();
+            let others = self.others.iter().filter(|queued| is_before(queued) == wanted);
+            arrivals.chain(others.filter(is_alone).copied()).map(&size).sum()
+        };
+        match before <= self.arrivals.len() / 2 {
+            true => sum(0..before, true),
+            false => self.tasks.saturating_sub(sum(before..self.arrivals.len(), false)),
+        }
+    }
+
     /// Drops entries that no longer wait, once they are most of the queue.
     pub(super) fn compact(&mut self, waits: impl Fn(Queued) -> bool) {
         const LENGTH_MIN: usize = 64;
@@ -146,5 +164,19 @@ mod tests {
         queue.tasks = 1;
         queue.compact(|one| one == queued(500));
         assert_eq!((queue.arrivals.len(), queue.head(|_| true)), (1, Some(queued(500))));
+    }
+
+    #[test]
+    fn what_comes_before_is_counted_from_either_end() {
+        let mut queue = Queue::default();
+        for job in [2, 4, 6, 8, 10, 1, 5] {
+            queue.add(queued(job), job);
+        }
+        // One that is there twice, under the same order, counts once; one that does not wait is not counted.
+        queue.others.insert(queued(4));
+        queue.tasks -= 6;
+        let size = |(_, entry): Queued| if entry.group.job().0 == 6 { 0 } else { entry.group.job().0 };
+        let before = |job| queue.tasks_before(queued(job).0, size);
+        assert_eq!([1, 2, 3, 5, 6, 7, 9, 11].map(before), [0, 1, 3, 7, 12, 12, 20, 30]);
     }
 }

@@ -1,6 +1,6 @@
 //! On which nodes tasks may run, as far as it does not depend on who else runs there.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -99,6 +99,13 @@ impl Platform {
             (Some(wanted), found) => found.as_deref().map(plain_name) == Some(plain_name(wanted)),
         };
         same(&self.os, &facts.os) && same(&self.arch, &facts.arch)
+    }
+}
+
+impl fmt::Display for Platform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = |part: &'_ Option<String>| part.clone().unwrap_or_else(|| "*".to_owned());
+        write!(f, "{}/{}", part(&self.os), part(&self.arch))
     }
 }
 

@@ -37,7 +37,7 @@ impl DryRun<'_> {
 
 /// Why tasks of a group are queued, and why others are not queued yet.
 fn why(world: &mut World, id: GroupId) -> Vec<Explanation> {
-    let queued = world.scheduler.explain_with_gate(id);
+    let queued = world.scheduler.explain_with_gate(id).unwrap_or_default();
     let group = world.jobs.job(id.job()).ok().and_then(|job| job.groups.get(id.index()));
     let delay = group.and_then(|group| group.delay(world.now));
     let delayed = Explanation::of_delay(delay, world.scheduler.settings().version);

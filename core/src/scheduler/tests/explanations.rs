@@ -170,10 +170,34 @@ fn questions_are_answered_to_the_host() {
     else {
         panic!("found {:?}", bench.out.host)
     };
-    assert_eq!(known.waiting, 1);
+    assert_eq!((known.len(), known[0].waiting), (1, 1));
     assert_eq!(bench.scheduler.wake_at(), Some(Time::ZERO));
     bench.hear(Vec::new());
     let refusal = Answer::Refused(Refusal::UnknownGroup(JobId(9)));
     assert_eq!(bench.out.host, [HostMessage::Reply { ticket: Ticket(8), answer: refusal }]);
     assert_ne!(bench.scheduler.wake_at(), Some(Time::ZERO));
+}
+
+/// Goal: roles that do not start together wait each for its own reason: what keeps one is not said of another.
+/// Method: a role that only lacks room beside one that no node could take; then one task of each is asked about.
+#[test]
+fn roles_that_wait_each_for_itself_are_explained_apart() {
+    let mut bench = Bench::new();
+    bench.add_nodes(CPU, &[2]);
+    let roles = vec![role(Resources::of(CPU, 1), 5), role(Resources::of(CPU, 9), 2)];
+    bench.hear(vec![SchedulerMessage::NewGroups(vec![independent(1, roles)])]);
+    let apart = bench.scheduler.explain_with_gate(group(1)).expect("it is known");
+    let said: Vec<_> = apart.iter().map(|one| (one.role, one.waiting, one.reason.clone())).collect();
+    assert!(matches!(said[0], (Some(0), 3, Reason::NoRoom(_))), "{:?}", said[0]);
+    assert!(matches!(said[1], (Some(1), 2, Reason::NeverFits(_))), "{:?}", said[1]);
+    let sentence = apart[1].sentence();
+    assert!(
+        sentence.starts_with("2 tasks of roles[1] wait: no node could take it even if empty"),
+        "{sentence}"
+    );
+    for (number, explained) in apart.iter().enumerate() {
+        let task = TaskId { group: group(1), role: number as u16, index: 4 * (1 - number as u32) };
+        let alone = bench.scheduler.explain_task(task).expect("it waits");
+        assert_eq!((&alone.reason, alone.waiting), (&explained.reason, explained.waiting));
+    }
 }
