@@ -144,6 +144,40 @@ fn preparations_that_come_to_nothing_end_the_reservation() {
     });
 }
 
+/// Goal: whoever reads events learns once for how many tasks a node is wanted, again when twice as many wait, and
+/// nothing of tasks that another node would not help. Method: tasks for one node, then jobs of another shape one
+/// after the other, until a node comes.
+#[test]
+fn it_is_told_once_that_a_node_is_wanted() {
+    run(async {
+        let (runtime, handle, _gate) = start("window = 0.0").await;
+        let mut events = handle.events().expect("it runs");
+        let pinned = RoleSpec::new("r", 3).request("slot", 1).on_node("a");
+        let pinned = JobSpec::new("pinned").group(GroupSpec::new("g").role(pinned));
+        handle.submit(pinned).await.expect("accepted");
+        for tasks in [4, 1, 1, 1] {
+            let job = handle.submit(JobSpec::bag("bag", tasks).request("slot", 1)).await.expect("accepted");
+            assert_eq!(handle.explain(job).await.expect("it waits").len(), 1);
+        }
+        handle.add_node(NodeSpec::new("c").capacity("slot", 1)).await.expect("the node is new");
+        let (mut wanted, mut is_there) = (Vec::new(), false);
+        while !is_there {
+            let batch = events.next().await.expect("it runs");
+            for event in batch.events.iter() {
+                match event {
+                    Event::Node(NodeEvent::Wanted { tasks, shape }) => {
+                        wanted.push((*tasks, shape.rules.node.clone()))
+                    }
+                    Event::Node(NodeEvent::Added { name, .. }) => is_there |= name == "c",
+                    _ => {}
+                }
+            }
+        }
+        assert_eq!(wanted, [(3, None), (6, None)]);
+        runtime.shutdown(DEADLINE).await;
+    });
+}
+
 /// Goal: what runs on a drained node goes elsewhere, and the time of its job is told apart.
 #[test]
 fn a_drained_node_is_empty_and_its_work_goes_on_elsewhere() {
