@@ -339,10 +339,9 @@ impl Views {
         let view = self.get(id);
         let index = if avoiding { &view.avoiding } else { &view.index };
         let is_kept = index.tree.is_some() && log.since(index.seen).is_some();
-        match if is_kept { log.now() - index.seen } else { nodes } {
-            backlog if is_kept && backlog <= PASSED_MAX => 0,
-            backlog => backlog.saturating_sub(index.passed).min(PASSED_MAX),
-        }
+        let backlog = if is_kept { log.now() - index.seen } else { nodes };
+        let is_near = is_kept && backlog <= PASSED_MAX;
+        if is_near { 0 } else { backlog.saturating_sub(index.passed).min(PASSED_MAX) }
     }
 
     /// So many nodes were passed over instead of asking the index of a view.

@@ -104,7 +104,7 @@ impl Platform {
 
 impl fmt::Display for Platform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let part = |part: &'_ Option<String>| part.clone().unwrap_or_else(|| "*".to_owned());
+        let part = |part: &Option<String>| part.clone().unwrap_or_else(|| "*".to_owned());
         write!(f, "{}/{}", part(&self.os), part(&self.arch))
     }
 }
