@@ -141,7 +141,7 @@ async fn watch(progress: &mut Progress, counts: &Counts, arguments: &Arguments) 
     while !progress.is_over() {
         tokio::time::sleep(progress.pause()).await;
         progress.look(counts);
-        let all = arguments.jobs.is_some_and(|jobs| Counts::get(&counts.accepted_jobs) >= jobs);
+        let all = arguments.jobs.is_some_and(|jobs| Counts::get(&counts.produced_jobs) >= jobs);
         if all && counts.unfinished() == 0 {
             return;
         }

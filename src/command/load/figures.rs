@@ -90,7 +90,10 @@ impl Figures {
     pub(super) fn rows(&self) -> Vec<(String, String)> {
         let whole = |rate: f64| grouped(rate.round() as u64);
         let (early, last, most) = self.memory();
-        let lives = self.lives.max(1) as f64;
+        let per_life = match self.lives {
+            0 => "none has ended".to_owned(),
+            lives => format!("{:.2} µs", self.cpu_seconds * 1e6 / lives as f64),
+        };
         let mut rows = vec![
             (if self.simulated { "virtual seconds" } else { "seconds" }, format!("{:.1}", self.seconds)),
             ("jobs submitted", grouped(self.jobs)),
@@ -98,7 +101,7 @@ impl Figures {
             ("events in per second", whole(self.per_second(self.events_in))),
             ("task lives", grouped(self.lives)),
             ("task lives per second", whole(self.per_second(self.lives))),
-            ("processor time per task life", format!("{:.2} µs", self.cpu_seconds * 1e6 / lives)),
+            ("processor time per task life", per_life),
             ("memory early / at the end / most", [early, last, most].map(memory::text).join(" / ")),
         ];
         if self.refused > 0 {
@@ -121,8 +124,12 @@ impl Figures {
         } else {
             self.print_tables(output)?;
         }
-        let good = self.is_kept() && self.threads_joined;
-        Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+        Ok(if self.is_good() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    }
+
+    /// Whether the run ended as it should, however fast it was.
+    fn is_good(&self) -> bool {
+        self.is_kept() && self.threads_joined
     }
 
     fn print_tables(&self, output: &mut Output) -> io::Result<()> {
@@ -175,7 +182,8 @@ impl Figures {
             "events_in_per_second": self.per_second(self.events_in),
             "task_lives": self.lives,
             "task_lives_per_second": self.per_second(self.lives),
-            "cpu_microseconds_per_task_life": self.cpu_seconds * 1e6 / self.lives.max(1) as f64,
+            "cpu_microseconds_per_task_life":
+                (self.lives > 0).then(|| self.cpu_seconds * 1e6 / self.lives as f64),
             "events_missed_by_the_counter": self.missed,
             "latency_microseconds": latencies,
             "utilisation": utilisation,
@@ -215,5 +223,45 @@ mod tests {
     fn numbers_are_written_for_people() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([7, 12_340, 61_000_000].map(span), ["7 µs", "12.3 ms", "61.0 s"]);
+    }
+
+    fn figures(broken: Option<&str>) -> Figures {
+        Figures {
+            title: "a run".into(),
+            seconds: 1.0,
+            interrupted: false,
+            simulated: false,
+            jobs: 1,
+            refused: 0,
+            events_in: 1,
+            lives: 0,
+            missed: 0,
+            cpu_seconds: 1.0,
+            latencies: Vec::new(),
+            utilisation: Vec::new(),
+            samples: Vec::new(),
+            promises: vec![Verdict { promise: "nothing is lost", broken: broken.map(str::to_owned) }],
+            threads_joined: true,
+        }
+    }
+
+    /// Goal: a broken promise makes the whole run fail, and is told in every form.
+    #[test]
+    fn a_broken_promise_fails_the_run() {
+        let (kept, broken) = (figures(None), figures(Some("two tasks are gone")));
+        assert_eq!((kept.is_good(), broken.is_good()), (true, false));
+        assert!(!Figures { threads_joined: false, ..figures(None) }.is_good());
+        let document = broken.document();
+        assert_eq!(document["promises_kept"], false);
+        assert_eq!(document["promises"][0]["broken"], "two tasks are gone");
+        assert!(super::super::page::render(&broken).contains("two tasks are gone"));
+    }
+
+    #[test]
+    fn what_no_task_has_lived_is_not_divided() {
+        let (rows, document) = (figures(None).rows(), figures(None).document());
+        let row = rows.iter().find(|(name, _)| name == "processor time per task life").expect("a row");
+        assert_eq!(row.1, "none has ended");
+        assert_eq!(document["cpu_microseconds_per_task_life"], Value::Null);
     }
 }

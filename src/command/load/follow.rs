@@ -13,7 +13,10 @@ use plimsoll::{Event, Subscription};
 /// Counters that one reader of events writes and anybody reads.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// Tasks accepted, as the producers count them.
+    /// Jobs that producers have taken upon themselves to submit, and those of them that were accepted.
+    pub(super) claimed_jobs: AtomicU64,
+    pub(super) produced_jobs: AtomicU64,
+    /// Jobs and tasks accepted, also those of the probe, as whoever submits them counts.
     pub(super) accepted_jobs: AtomicU64,
     pub(super) accepted_tasks: AtomicU64,
     pub(super) refused_jobs: AtomicU64,

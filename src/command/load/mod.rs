@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     /// How many threads submit
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     producers: u32,
-    /// Stop after this many jobs
+    /// Stop after this many jobs; those of the thread that measures come on top
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     jobs: Option<u64>,
     /// Tasks of each job

@@ -120,7 +120,16 @@ impl Producer {
     }
 
     fn has_jobs_left(&self) -> bool {
-        Counts::get(&self.shared.counts.accepted_jobs) < self.jobs_max
+        Counts::get(&self.shared.counts.claimed_jobs) < self.jobs_max
+    }
+
+    /// How many of the jobs that are left are for this producer to submit now: no two submit the same.
+    fn claim(&self) -> u64 {
+        let claimed = &self.shared.counts.claimed_jobs;
+        let with_mine = |claimed: u64| Some(claimed.saturating_add(self.batch).min(self.jobs_max));
+        let before = claimed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with_mine);
+        let before = before.unwrap_or_else(|claimed| claimed);
+        self.batch.min(self.jobs_max.saturating_sub(before))
     }
 
     fn may_submit(&self) -> bool {
@@ -134,10 +143,12 @@ impl Producer {
             self.next += pause;
         }
         let counts = &self.shared.counts;
-        let batch = self.batch.min(self.jobs_max.saturating_sub(Counts::get(&counts.accepted_jobs)));
+        let batch = self.claim();
         let jobs = vec![Arc::clone(&self.job); batch as usize];
         let outcomes = self.driver.block_on(self.shared.handle.submit_many(jobs));
         let accepted = outcomes.iter().filter(|outcome| outcome.is_ok()).count() as u64;
+        counts.claimed_jobs.fetch_sub(batch - accepted, Ordering::Relaxed);
+        Counts::add(&counts.produced_jobs, accepted);
         Counts::add(&counts.accepted_jobs, accepted);
         Counts::add(&counts.accepted_tasks, accepted * self.tasks);
         Counts::add(&counts.refused_jobs, batch - accepted);

@@ -136,3 +136,42 @@ fn nothing_could_start(machines: &Machines) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use plimsoll::core::resources::Resources;
+    use plimsoll::core::settings::Settings;
+    use plimsoll::core::spec::{JobSpec, NodeSpec};
+    use plimsoll::core::time::Span;
+
+    use super::super::virtual_cluster::VirtualCluster;
+    use super::*;
+
+    /// Two machines' worth of ordinary work under way, all of which was accepted.
+    fn busy() -> (VirtualCluster, Accepted) {
+        let mut cluster = VirtualCluster::new(&Arc::default());
+        let slots = |count: i64| Resources::of(plimsoll::core::resources::KindId(0), count * 1_000);
+        (0..2).for_each(|number| cluster.add_node(NodeSpec::new(format!("n{number}"), slots(2))));
+        (0..3).for_each(|_| cluster.submit(Arc::new(JobSpec::bag("j", 2, slots(1)))));
+        cluster.settle(|_, _| Span::from_whole_seconds(60), |_, _| {});
+        (cluster, Accepted { jobs: 3, tasks: 6 })
+    }
+
+    fn broken(machines: &Machines, accepted: Accepted) -> Vec<&'static str> {
+        let verdicts = check_machines(machines, accepted);
+        verdicts.iter().filter(|one| one.broken.is_some()).map(|one| one.promise).collect()
+    }
+
+    #[test]
+    fn a_promise_that_is_broken_is_named() {
+        let (cluster, accepted) = busy();
+        assert_eq!(broken(&cluster.machines, accepted), Vec::<&str>::new());
+        let more = Accepted { tasks: 7, ..accepted };
+        assert_eq!(broken(&cluster.machines, more), ["nothing accepted is lost"]);
+        let mut machines = cluster.machines.clone();
+        machines.cluster = Machines::new(&Arc::<Settings>::default()).cluster;
+        assert_eq!(broken(&machines, accepted), ["the ledger is what runs, and nothing else"]);
+    }
+}
