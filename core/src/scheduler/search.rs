@@ -144,8 +144,8 @@ impl Scheduler {
         let spec = self.role_spec(beneficiary.entry.group, beneficiary.entry.role);
         let mut taken = Taken::default();
         let mut nodes: BTreeMap<NodeId, NodeEntry> = BTreeMap::new();
-        let mut found = None;
-        while found.is_none() {
+        let mut with_room: Vec<NodeId> = Vec::new();
+        while with_room.is_empty() {
             let Some(added) = self.take_next(beneficiary, cause, (&mut *walk, now), &mut taken, again) else {
                 break;
             };
@@ -155,35 +155,50 @@ impl Scheduler {
                     nodes.entry(node).or_insert_with(|| self.nodes.get(node).expect("it is there").clone());
                 known.free += &shape.request;
                 known.company.leave(&shape);
-                if found.is_none() && known.has_room_for(&spec) && spec.rules.allow(&known.view.facts) {
-                    found = Some(node);
+                let has_room = known.has_room_for(&spec) && spec.rules.allow(&known.view.facts);
+                if has_room && !with_room.contains(&node) {
+                    with_room.push(node);
                 }
             }
         }
-        let node = found?;
-        let mut entry = nodes.remove(&node).expect("it was taken from");
+        with_room.first()?;
         if !mutation::active(Mutation::StopTooMany) {
-            for index in (0..taken.units.len()).rev() {
-                let there: Vec<Arc<ShapeSpec>> = taken.units[index]
-                    .iter()
-                    .map(|slot| self.held_by(*slot))
-                    .filter_map(|(on, shape)| (on == node).then_some(shape))
-                    .collect();
-                for shape in &there {
-                    entry.free -= &shape.request;
-                    entry.company.join(shape);
-                }
-                if entry.has_room_for(&spec) {
-                    taken.units.remove(index);
-                    continue;
-                }
-                for shape in &there {
-                    entry.free += &shape.request;
-                    entry.company.leave(shape);
-                }
+            self.spare_for_task(&spec, &mut taken.units, &mut nodes, &mut with_room);
+        }
+        let node = *with_room.first()?;
+        Some((taken.units, vec![(beneficiary.entry.role, node)]))
+    }
+
+    /// Puts everybody back without whom there is still room for a task on one of these nodes. An atomic group may
+    /// have made room on several: what is needed for one of them may not be for another.
+    fn spare_for_task(
+        &self,
+        spec: &ShapeSpec,
+        units: &mut Vec<Unit>,
+        nodes: &mut BTreeMap<NodeId, NodeEntry>,
+        with_room: &mut Vec<NodeId>,
+    ) {
+        for index in (0..units.len()).rev() {
+            let held: Vec<(NodeId, Arc<ShapeSpec>)> =
+                units[index].iter().map(|slot| self.held_by(*slot)).collect();
+            for (node, shape) in &held {
+                let entry = nodes.get_mut(node).expect("it was taken from");
+                entry.free -= &shape.request;
+                entry.company.join(shape);
+            }
+            let still = with_room.iter().copied().filter(|node| nodes[node].has_room_for(spec));
+            let still: Vec<NodeId> = still.collect();
+            if !still.is_empty() {
+                units.remove(index);
+                *with_room = still;
+                continue;
+            }
+            for (node, shape) in &held {
+                let entry = nodes.get_mut(node).expect("it was taken from");
+                entry.free += &shape.request;
+                entry.company.leave(shape);
             }
         }
-        Some((taken.units, vec![(beneficiary.entry.role, node)]))
     }
 
     /// Takes out the next who may go, with those who go with it, and says who that is.
