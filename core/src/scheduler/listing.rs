@@ -1,5 +1,6 @@
 //! What waits, in order: the first of every shape are looked at, so the work grows with the shapes that wait
-//! and with what is asked for, not with the length of the queue.
+//! and with what is asked for, not with the length of the queue; where jobs are compared by run time, with how
+//! many jobs wait, up to a bound.
 
 use std::collections::BTreeMap;
 
@@ -24,11 +25,13 @@ impl Scheduler {
     /// them and no limit in their way; each is taken to start whole before the shares are compared again.
     pub fn first_waiting(&self, limit: usize) -> Vec<WaitingEntry> {
         let limit = limit.min(ENTRIES_MAX);
+        // Whoever runs goes back in the line as time passes: by now others may be first than are kept so.
+        let looked_at = if self.settings.shares.job_key == JobKey::RunTime { ENTRIES_MAX } else { limit };
         let mut lines: BTreeMap<LeafId, Vec<Listed>> = BTreeMap::new();
         for (id, shape) in self.shapes.iter().filter(|(id, _)| self.shapes.waiting(*id) > 0) {
             let is_gang = matches!(shape.key, ShapeKey::Gang(..));
             let line = lines.entry(shape.leaf).or_default();
-            for entry in shape.queue.first(limit, |queued| waits(&self.jobs, id, is_gang, queued)) {
+            for entry in shape.queue.first(looked_at, |queued| waits(&self.jobs, id, is_gang, queued)) {
                 let (order, entry) = self.order_and_size(entry, &shape.key);
                 line.push(Listed { order, shape: id, heads: entry.tasks / gang_size(&shape.key), entry });
             }
