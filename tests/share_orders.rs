@@ -72,3 +72,57 @@ fn queues_and_jobs_are_served_by_their_keys() {
         }
     }
 }
+
+/// Goal: of shares that stand equal the one whose work came first goes first, whoever is first in the settings
+/// or was there before, by every key. Method: two shares have had the same, long ago; then work of one comes
+/// while another has all there is, and after it work of the other.
+#[test]
+fn of_equal_shares_whoever_came_first_goes_first() {
+    let job = |name: &str, share: &str, by_class: bool| {
+        let queue = if by_class { json!(null) } else { json!(share) };
+        json!({"name": name, "requestor": share, "queue": queue, "tasks": 1, "request": {"cpu": 1}})
+    };
+    for (key, by_class) in
+        ["flow", "dominant", "run_time"].into_iter().flat_map(|key| [(key, true), (key, false)])
+    {
+        for shares in [["one", "other", "third"], ["third", "other", "one"]] {
+            let class =
+                |name: &str, percent: u64| json!({"name": name, "percent": percent, "requestors": [name]});
+            let mut settings = match by_class {
+                true => json!({"share_key": key, "classes": [
+                    class(shares[0], 30), class(shares[1], 30), class(shares[2], 30), class("rest", 10)]}),
+                false => json!({"queue_key": key, "queues": shares.map(|name| json!({"name": name}))}),
+            };
+            (settings["window"], settings["half_time"]) = (json!(0), json!(0.001));
+            let job = |name: &str, share: &str| job(name, share, by_class);
+            let finish = |at: f64, name: &str| json!({"at": at, "finish": {"job": name}});
+            let submit = |at: f64, job: Value| json!({"at": at, "submit": job});
+            let report = report(&json!({
+                "settings": settings, "nodes": [{"name": "n", "capacity": {"cpu": 1}}], "until": 300.0,
+                "jobs": [job("a", "one")],
+                "events": [finish(1.0, "a"), submit(1.0, job("b", "other")), finish(2.0, "b"),
+                           submit(100.0, job("c", "third")), submit(101.0, job("first", "other")),
+                           submit(102.0, job("second", "one")), finish(200.0, "c")],
+            }));
+            assert_eq!(order(&report, 200.0), ["first"], "{key}, classes: {by_class}, {shares:?}");
+        }
+    }
+}
+
+/// Goal: a short list of what waits begins like a long one, also where jobs are compared by run time, which goes on
+/// while they wait. Method: four jobs that differ in band and in how long their tasks run; the dry run looks at
+/// both lists after every turn, in builds with checks.
+#[test]
+fn lists_of_what_waits_agree_while_run_time_goes_on() {
+    let job = |name: &str, band: &str, tasks: u64, duration: f64| {
+        let role = json!({"name": "r", "max": tasks, "request": {"cpu": 1}, "duration": duration});
+        json!({"name": name, "band": band, "groups": [{"name": "g", "roles": [role]}]})
+    };
+    let report = report(&json!({
+        "settings": {"window": 0, "job_key": "run_time", "bands": {"normal": 1, "high": 5}}, "until": 12.0,
+        "nodes": [{"name": "n", "capacity": {"cpu": 3}}],
+        "jobs": [job("a", "high", 2, 4.0), job("b", "high", 3, 2.0), job("c", "normal", 2, 2.0),
+                 job("d", "high", 3, 4.0)],
+    }));
+    assert_eq!(report["summary"]["assigned_by_job"], json!({"a": 2, "b": 3, "c": 2, "d": 3}));
+}

@@ -57,15 +57,26 @@ fn cluster_of_classes(case: &Value) -> Value {
 fn classes_get_what_they_are_entitled_to_and_borrow_the_rest() {
     let cases = cases(include_str!("shares/classes.json"));
     assert!(cases.len() > 100, "the cases are there");
-    cases.iter().for_each(check_division);
+    cases.iter().for_each(|case| check_division(case, 1_024));
+}
+
+/// Goal: a batch of idle workers is divided once, also if it takes many turns to place what was granted, and the
+/// gate is told meanwhile how the classes stand. Method: the smaller ones of the same clusters, seven tasks a turn.
+#[test]
+fn what_was_granted_holds_until_it_is_placed() {
+    let cases = cases(include_str!("shares/classes.json"));
+    let small = cases.iter().filter(|case| case["workers"].as_u64() <= Some(100));
+    small.for_each(|case| check_division(case, 7));
 }
 
 fn cases(text: &str) -> Vec<Value> {
     serde_json::from_str(text).expect("the file can be read")
 }
 
-fn check_division(case: &Value) {
-    let report = report(&cluster_of_classes(case));
+fn check_division(case: &Value, placements_per_turn: u64) {
+    let mut scenario = cluster_of_classes(case);
+    scenario["settings"]["limits"] = json!({"placements_per_turn": placements_per_turn});
+    let report = report(&scenario);
     let started = &report["summary"]["assigned_by_class"];
     let count = |class: &str| started[class].as_u64().unwrap_or(0);
     for (class, expected) in case["starts"].as_object().expect("counts by class") {
@@ -291,6 +302,37 @@ fn a_class_of_nothing_gets_only_what_others_leave() {
         let rest = waiting.find(|group| group["job"] == json!("rest")).expect("it waits");
         assert_eq!(rest["explanation"]["share"]["last"], json!(true), "{key}");
     }
+}
+
+/// Goal: what nobody else can use goes to the oldest job of the classes of 0 percent, whole, although jobs of
+/// other classes take turns; so it is when a class comes to have 0 percent, and not any more when it has some.
+/// Method: three jobs of two such classes, and workers that become free one after the other.
+#[test]
+fn what_others_leave_goes_to_the_oldest_job() {
+    let request = json!({"slot": 1});
+    let job = |name: &str, who: &str| json!({"name": name, "requestor": who, "tasks": 3, "request": request});
+    let jobs = json!([job("old", "rest-1"), job("middle", "more"), job("new", "rest-2")]);
+    let percents = |rest: u64, more: u64| {
+        json!([{"name": "main", "percent": 100 - rest - more, "requestors": ["^main"]},
+               {"name": "more", "percent": more, "requestors": ["^more"]},
+               {"name": "rest", "percent": rest, "requestors": ["^rest"]}])
+    };
+    let started = |before: Value, after: Value| -> Vec<String> {
+        let mut scenario = with_a_class_of_nothing("entitlement", 0, jobs.clone());
+        scenario["settings"]["classes"] = before;
+        let mut events = vec![json!({"at": 1.0, "settings": {"classes": after}})];
+        events.extend(
+            (2..8).map(|at| json!({"at": at, "node": {"name": format!("w-{at}"), "capacity": {"slot": 1}}})),
+        );
+        scenario["nodes"] = json!([{"name": "none", "capacity": {"cpu": 1}}]);
+        scenario["events"] = json!(events);
+        order(&report(&scenario)).into_iter().map(str::to_owned).collect()
+    };
+    let oldest_first = ["old", "old", "old", "middle", "middle", "middle"];
+    assert_eq!(started(percents(0, 0), percents(0, 0)), oldest_first);
+    assert_eq!(started(percents(40, 40), percents(0, 0)), oldest_first);
+    let in_turn = ["old", "new", "old", "new", "old", "new"];
+    assert_eq!(started(percents(0, 0), percents(40, 0)), in_turn);
 }
 
 /// Goal: what a class of 0 percent has is the first to go, whoever else has borrowed more and whoever began

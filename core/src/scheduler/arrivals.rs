@@ -14,13 +14,14 @@ use crate::settings::JobKey;
 use crate::spec::{OnUnsatisfiable, Start};
 use crate::time::{Span, Time};
 
+use super::Scheduler;
 use super::elastic::{ElasticGroup, ElasticRole};
 use super::groups::{self, GroupView, RoleView};
 use super::growth::Size;
+use super::job_standing::{self, InLine};
 use super::plan::{Adoption, Turn};
 use super::queue::Entry;
 use super::shapes::ShapeKey;
-use super::{Scheduler, job_standing};
 
 impl Scheduler {
     pub(super) fn new_group(&mut self, now: Time, arrival: GroupArrival, turn: &mut Turn) {
@@ -55,7 +56,7 @@ impl Scheduler {
             view.order = job_standing::order(
                 &self.settings.shares,
                 (now, self.ahead()),
-                (job, 0),
+                (job, InLine { raised: 0, last: self.is_last(job.leaf) }),
                 entry,
                 view.expected,
                 size,

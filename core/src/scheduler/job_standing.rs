@@ -46,16 +46,31 @@ fn tenths(time: Time) -> u32 {
 const RUNNING_MAX: u128 = (1 << 20) - 1;
 const SERVED_MAX: u128 = (1 << 44) - 1;
 
+/// Whose turn it is in a round of jobs: the fewest running tasks, then who was served longest ago.
+fn turn(job: &JobView) -> u128 {
+    u128::from(job.running).min(RUNNING_MAX) << 44 | u128::from(job.served).min(SERVED_MAX)
+}
+
+/// What the place of a job in its line depends on beside the job itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct InLine {
+    /// By how many strict bands it is raised.
+    pub(super) raised: u16,
+    /// Its class gets what nobody else can use: there the oldest job goes first, and not each in turn.
+    pub(super) last: bool,
+}
+
 /// The place of an entry among all that wait in its leaf. By run time each job is taken to start a task of the
 /// same cost, so that the heavier goes first, and among equals the larger.
 pub(super) fn order(
     settings: &ShareSettings,
     (now, ahead): (Time, Span),
-    (job, raised): (&JobView, u16),
+    (job, standing): (&JobView, InLine),
     entry: Entry,
     expected: u32,
     size: impl FnOnce() -> Size,
 ) -> Order {
+    let InLine { raised, last } = standing;
     let urgency = u128::from(urgency(job.priority()));
     match settings.job_key {
         JobKey::Priority => {
@@ -66,10 +81,7 @@ pub(super) fn order(
             Order::by_arrival(band << 96 | urgency << 64 | u128::from(finish_by(job).0), entry)
         }
         JobKey::LeastRunning => Order {
-            rank: urgency << 96
-                | u128::from(tenths(finish_by(job))) << 64
-                | u128::from(job.running).min(RUNNING_MAX) << 44
-                | u128::from(job.served).min(SERVED_MAX),
+            rank: urgency << 96 | u128::from(tenths(finish_by(job))) << 64 | if last { 0 } else { turn(job) },
             arrival: entry.group.job().0,
             // The longest task first.
             last: u64::from(!expected) << 32 | (entry.group.index() as u64) << 16 | u64::from(entry.role),
@@ -415,7 +427,7 @@ impl Scheduler {
         let order = order(
             &self.settings.shares,
             (now, self.ahead()),
-            (job, group.raised()),
+            (job, InLine { raised: group.raised(), last: self.is_last(job.leaf) }),
             entry,
             role.expected,
             size,
@@ -429,6 +441,24 @@ impl Scheduler {
             }
             _ => order,
         }
+    }
+
+    /// Whether a leaf is of a class that gets what nobody else can use.
+    pub(super) fn is_last(&self, leaf: LeafId) -> bool {
+        self.shares.is_last(usize::from(self.shares.leaf(leaf).class))
+    }
+
+    /// Classes have become such that get what nobody else can use, or are not any more: where jobs take turns,
+    /// their jobs stand otherwise from now on.
+    pub(super) fn order_classes_anew(&mut self, now: Time, were_last: &[usize]) {
+        if self.settings.shares.job_key != JobKey::LeastRunning {
+            return;
+        }
+        let class_of = |leaf| usize::from(self.shares.leaf(leaf).class);
+        let changed = |class: usize| self.shares.is_last(class) != were_last.contains(&class);
+        let jobs = self.jobs.iter().filter(|(_, job)| changed(class_of(job.leaf)));
+        let jobs: Vec<JobId> = jobs.map(|(id, _)| JobId(id)).collect();
+        jobs.into_iter().for_each(|id| self.order_anew(now, id));
     }
 
     pub(super) fn open_unless_collecting(&mut self, shape: ShapeId) {

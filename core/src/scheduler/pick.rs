@@ -158,7 +158,7 @@ impl Scheduler {
 
     /// The class whose turn it is by the key of classes, and what is served of it.
     fn pick_class(&mut self, level: usize, round: &mut Round) -> Option<Pick> {
-        let key_kind = self.settings.shares.share_key;
+        let (key_kind, job_key) = (self.settings.shares.share_key, self.settings.shares.job_key);
         let mut best: Option<(Key, Pick)> = None;
         for class in 0..self.shares.classes.len() {
             if self.shares.waiting(level, class).active.is_empty() || self.shares.is_last(class) {
@@ -170,7 +170,7 @@ impl Scheduler {
             }
             let weight = class_weight(class, &self.settings.shares).unwrap_or(Weight::ONE);
             let key = self.key(key_kind, KeyOf::Class(class), weight, &pick, round.now);
-            if best.as_ref().is_none_or(|(least, _)| key.compare(least) == Ordering::Less) {
+            if best.as_ref().is_none_or(|best| goes_before((&key, &pick), best, job_key)) {
                 best = Some((key, pick));
             }
         }
@@ -210,9 +210,8 @@ impl Scheduler {
 
     /// The queue of a class whose turn it is, and what is served of it.
     fn pick_queue(&mut self, level: usize, class: usize, round: &mut Round) -> Option<Pick> {
-        let key_kind = self.settings.shares.queue_key;
-        let one_by_one =
-            self.settings.shares.job_key != JobKey::Priority || level >= self.settings.shares.levels();
+        let (key_kind, job_key) = (self.settings.shares.queue_key, self.settings.shares.job_key);
+        let one_by_one = job_key != JobKey::Priority || level >= self.settings.shares.levels();
         let mut best: Option<(Key, Pick)> = None;
         // Nothing begins to wait while it is asked for offers.
         let active: SmallVec<[LeafId; 16]> =
@@ -236,7 +235,7 @@ impl Scheduler {
             let weight = weight_of(self.shares.queue_of(leaf), &self.settings.shares);
             let key = self.key(key_kind, KeyOf::Queue(leaf), weight, &pick, round.now);
             let pick = Pick { most: 1, ..pick };
-            if best.as_ref().is_none_or(|(least, _)| key.compare(least) == Ordering::Less) {
+            if best.as_ref().is_none_or(|best| goes_before((&key, &pick), best, job_key)) {
                 best = Some((key, pick));
             }
         }
@@ -314,6 +313,11 @@ impl Scheduler {
             }
         }
     }
+}
+
+/// Whether a share goes before another of its level: by the key, and of equals the one whose work came first.
+pub(super) fn goes_before((key, pick): (&Key, &Pick), (least, best): &(Key, Pick), job_key: JobKey) -> bool {
+    key.compare(least).then_with(|| pick.age(job_key).cmp(&best.age(job_key))) == Ordering::Less
 }
 
 pub(super) enum KeyOf {

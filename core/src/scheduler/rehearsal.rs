@@ -35,8 +35,8 @@ type LeafLines = Vec<(LeafId, Vec<Listed>)>;
 struct ClassLine {
     class: usize,
     queues: Vec<QueueLine>,
-    /// Those of which something is left, by their keys; the next one is the last.
-    ready: Vec<(Key, usize)>,
+    /// Those of which something is left, by their keys and the age of what is next; the next one is the last.
+    ready: Vec<(Key, Order, usize)>,
 }
 
 struct QueueLine {
@@ -99,11 +99,14 @@ impl Scheduler {
         let Some(head) = queue.entries.front() else { return };
         let (kind, head) = (self.settings.shares.queue_key, (head.order, head.shape));
         let key = self.key_by(kind, &queue.account, queue.weight, head, self.now);
-        // Equal queues go by when they came.
-        let goes_later =
-            |(other, index): &(Key, usize)| other.compare(&key).then(index.cmp(&at)) == Ordering::Greater;
+        let (order, _) = head;
+        let job_key = self.settings.shares.job_key;
+        let age = |order: Order| order.age(job_key);
+        let goes_later = |(other, other_order, _): &(Key, Order, usize)| {
+            other.compare(&key).then_with(|| age(*other_order).cmp(&age(order))) == Ordering::Greater
+        };
         let place = line.ready.partition_point(goes_later);
-        line.ready.insert(place, (key, at));
+        line.ready.insert(place, (key, order, at));
     }
 
     /// The class whose turn it is.
@@ -125,22 +128,26 @@ impl Scheduler {
                 None => oldest(lines, &left, self.settings.shares.job_key),
             };
         }
-        let kind = self.settings.shares.share_key;
+        let (kind, job_key) = (self.settings.shares.share_key, self.settings.shares.job_key);
         let mut best: Option<(Key, usize)> = None;
         for at in left.iter().copied().filter(|at| !self.shares.is_last(lines[*at].class)) {
             let (class, head) = (lines[at].class, lines[at].head());
             let weight = class_weight(class, &self.settings.shares).unwrap_or(Weight::ONE);
             let key = self.key_by(kind, &accounts[class], weight, head, self.now);
-            if best.as_ref().is_none_or(|(least, _)| key.compare(least) == Ordering::Less) {
+            let age = |at: usize| lines[at].head().0.age(job_key);
+            let goes_before = |(least, other): &(Key, usize)| {
+                key.compare(least).then_with(|| age(at).cmp(&age(*other))) == Ordering::Less
+            };
+            if best.as_ref().is_none_or(goes_before) {
                 best = Some((key, at));
             }
         }
-        best.map(|(_, at)| at).or_else(|| oldest(lines, &left, self.settings.shares.job_key))
+        best.map(|(_, at)| at).or_else(|| oldest(lines, &left, job_key))
     }
 
     /// Takes the next entry of a class and charges its shares.
     fn serve(&self, line: &mut ClassLine, class: &mut Account) -> Listed {
-        let (_, at) = line.ready.pop().expect("something is left");
+        let (_, _, at) = line.ready.pop().expect("something is left");
         let queue = &mut line.queues[at];
         let listed = queue.entries.pop_front().expect("something is left");
         if !self.shares.is_plain() {
@@ -180,7 +187,7 @@ fn oldest(lines: &[ClassLine], left: &[usize], key: JobKey) -> Option<usize> {
 impl ClassLine {
     /// The order and the shape of what is next.
     fn head(&self) -> (Order, ShapeId) {
-        let (_, at) = self.ready.last().expect("something is left");
+        let (_, _, at) = self.ready.last().expect("something is left");
         let head = self.queues[*at].entries.front().expect("something is left");
         (head.order, head.shape)
     }

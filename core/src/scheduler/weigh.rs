@@ -32,12 +32,13 @@ impl Scheduler {
             (0..self.shares.classes.len()).filter(|class| self.shares.is_last(*class)).collect();
         let floor = self.shares.class_floor(now);
         self.shares.weigh(settings);
-        for class in were_last {
+        for class in were_last.iter().copied() {
             // What it had while it got only what was left says nothing.
             if !self.shares.is_last(class) {
                 self.shares.classes[class].clock.place(now, floor);
             }
         }
+        self.order_classes_anew(now, &were_last);
         self.limit_anew(now);
     }
 }

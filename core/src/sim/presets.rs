@@ -96,7 +96,7 @@ fn swarmkit() -> RawSettings {
 
 fn beaker() -> RawSettings {
     let shares = bands(
-        &["urgent", "high", "medium", "normal", "low"],
+        &["urgent", "high", "normal", "medium", "low"],
         &[("low", 1), ("medium", 2), ("normal", 3), ("high", 4), ("urgent", 5)],
     );
     RawSettings {
