@@ -58,6 +58,22 @@ fn a_class_above_its_share_says_what_it_waits_for() {
     assert!(idle.contains("class idle has 0 percent and gets only what nobody else can use"), "{idle}");
 }
 
+/// Goal: whoever is kept by a limit is told that, and not whose end would let it start, and is in nobody's way.
+/// Method: a class at its cap, and one that waits beside it on a full cluster.
+#[test]
+fn a_class_at_its_cap_waits_for_nobody_and_keeps_nobody_waiting() {
+    let class = |name: &str, percent, running, waiting| (name.to_owned(), percent, running, waiting);
+    let mut scenario = full(&[class("capped", 70, 2, 3), class("other", 30, 6, 2)]);
+    scenario["settings"]["classes"][0]["cap"] = json!({"slot": 2});
+    let report = report(&scenario);
+    let capped = waiting(&report, "capped");
+    let sentence = capped["sentence"].as_str().expect("a text");
+    assert!(sentence.contains("class capped would exceed its cap of 2 slot by 1"), "{sentence}");
+    assert_eq!(capped["explanation"]["share"]["next"], json!(null), "{sentence}");
+    let other = &waiting(&report, "other")["explanation"]["share"]["next"];
+    assert_eq!(*other, json!({"after": {"class": "other"}}), "what ends of the other makes room for itself");
+}
+
 /// Goal: what an explanation says would let a task start does so. Method: drawn clusters that are full; of
 /// every class that names another, a task of that one ends, and the next to start is of the class that
 /// waited. One that names who goes first is not served when a task of its own ends.

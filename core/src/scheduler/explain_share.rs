@@ -1,7 +1,6 @@
 //! Which share something waits in, how that stands, and whose turn it is: computed when somebody asks.
 
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::GroupId;
 use crate::settings::ShareKey;
@@ -17,7 +16,7 @@ use super::keys::Key;
 use super::leaf::LeafId;
 use super::limits::{Excess, Limit};
 use super::order::Order;
-use super::pick::{KeyOf, Pick};
+use super::pick::{KeyOf, Pick, goes_before};
 use super::shapes::ShapeId;
 use super::shares::{class_weight, weight_of};
 
@@ -57,7 +56,11 @@ impl Scheduler {
         })
     }
 
+    /// Nobody's turn is told to whom a limit keeps waiting, whoever ends.
     fn next_turn(&self, own: LeafId, shape: ShapeId) -> Option<NextTurn> {
+        if self.shapes.is_limited(shape) {
+            return None;
+        }
         let leaf = self.shares.leaf(own);
         let before = self.shares.leaves.iter().filter(|other| other.level < leaf.level);
         let tasks: u64 = before.map(|other| other.waiting).sum();
@@ -97,16 +100,19 @@ impl Scheduler {
             return None;
         }
         let units = self.units_of(shape, self.price_of(shape)).max(1);
+        let able = self.classes_that_may_start(level);
         let loads: Vec<ClassLoad> = (0..classes.len())
             .map(|other| ClassLoad {
                 running: self.running_units(other),
-                waiting: self.waiting_units(level, other),
+                waiting: if able.contains(&other) { self.waiting_units(level, other).max(1) } else { 0 },
             })
             .collect();
         let idle = self.idle_units().saturating_add(units);
         let served_after = |ended: usize| {
             let mut loads = loads.clone();
             loads[ended].running = loads[ended].running.saturating_sub(units);
+            // Whoever ends may release a limit of his own class.
+            loads[ended].waiting = self.waiting_units(level, ended);
             let mut allowance = Allowance::new(classes.len());
             allowance.count(percents, self.total_units(), idle, &loads);
             allowance.first(percents, |class| loads[class].running).map(|(first, _)| first)
@@ -120,6 +126,14 @@ impl Scheduler {
         }
         let first = served_after(ends.pop()?)?;
         Some(NextTurn::Behind { share: format!("class {}", classes[first].name) })
+    }
+
+    /// Classes of which something waits at a level that no limit keeps.
+    fn classes_that_may_start(&self, level: usize) -> BTreeSet<usize> {
+        let waiting = self.shapes.iter().filter(|(id, _)| self.shapes.waiting(*id) > 0);
+        let free = waiting.filter(|(id, _)| !self.shapes.is_limited(*id));
+        let leaves = free.map(|(_, shape)| self.shares.leaf(shape.leaf));
+        leaves.filter(|leaf| usize::from(leaf.level) == level).map(|leaf| usize::from(leaf.class)).collect()
     }
 
     /// The leaf of a level whose turn is next by the keys, whatever room there is.
@@ -139,7 +153,7 @@ impl Scheduler {
             let key = self.key(settings.queue_key, KeyOf::Queue(leaf), weight, &pick, self.now);
             let class = self.shares.leaf(leaf).class;
             let best = best_of_class.get(&class);
-            if best.is_none_or(|(least, _)| key.compare(least) == Ordering::Less) {
+            if best.is_none_or(|best| goes_before((&key, &pick), best, settings.job_key)) {
                 best_of_class.insert(class, (key, pick));
             }
         }
@@ -151,7 +165,7 @@ impl Scheduler {
             let weight = class_weight(usize::from(class), settings).unwrap_or(Weight::ONE);
             let of = KeyOf::Class(usize::from(class));
             let key = self.key(settings.share_key, of, weight, &pick, self.now);
-            if best.as_ref().is_none_or(|(least, _)| key.compare(least) == Ordering::Less) {
+            if best.as_ref().is_none_or(|best| goes_before((&key, &pick), best, settings.job_key)) {
                 best = Some((key, pick));
             }
         }
