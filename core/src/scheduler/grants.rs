@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use crate::messages::SchedulerMessage;
 use crate::resources::KindId;
 use crate::settings::ShareUnit;
 use crate::shares::classes::{ClassLoad, Given, Percents};
@@ -120,6 +121,21 @@ impl Grants {
         self.out[class] = true;
         self.left.clear();
     }
+}
+
+/// Grants were counted for what was there: they hold as long as nothing happens to that. Whether the gate is
+/// open, and what somebody asks, is no part of it.
+pub(super) fn outlived_by_grants(message: &SchedulerMessage) -> bool {
+    matches!(
+        message,
+        SchedulerMessage::Committed { .. }
+            | SchedulerMessage::Gate { .. }
+            | SchedulerMessage::GateClock { .. }
+            | SchedulerMessage::Explain { .. }
+            | SchedulerMessage::ExplainOn { .. }
+            | SchedulerMessage::ListSizes { .. }
+            | SchedulerMessage::ListWaiting { .. }
+    )
 }
 
 impl Scheduler {

@@ -392,8 +392,7 @@ impl Machine for Scheduler {
         self.nodes.faults.advance(now);
         let mut turn = Turn::new(now, self.settings.limits.placements_per_turn);
         self.now = now;
-        // Grants were counted for what was there: they hold as long as nothing else happens.
-        if batch.iter().any(|message| !matches!(message, SchedulerMessage::Committed { .. })) {
+        if !batch.iter().all(grants::outlived_by_grants) {
             self.grants = None;
         }
         self.earmarks.ended.clear();
