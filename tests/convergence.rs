@@ -180,3 +180,64 @@ fn a_job_that_comes_later_makes_up_for_nothing() {
     };
     assert!(of_later(100.0).abs_diff(WORKERS / 2) <= 2, "{} of {WORKERS}", of_later(100.0));
 }
+
+/// What the share of large tasks holds, over many turnovers, of a cluster that is always full with them and with small
+/// ones; nodes are kept for whoever has waited for half a turnover.
+fn held_by_large(key: &str, by_class: bool, large: u64, percents: [u64; 2]) -> f64 {
+    let job = |(name, slots): (&str, u64), duration: f64| {
+        let role = json!({"name": "r", "max": 2_000, "duration": duration, "request": {"slot": slots}});
+        let queue = if by_class { json!(null) } else { json!(name) };
+        let groups = json!([{"name": "g", "roles": [role]}]);
+        json!({"name": format!("{name}{duration}"), "requestor": name, "queue": queue, "groups": groups})
+    };
+    let share = |(name, percent): (&str, u64)| match by_class {
+        true => json!({"name": name, "percent": percent, "requestors": [name]}),
+        false => json!({"name": name, "weight": percent}),
+    };
+    let shares: Vec<Value> = ["small", "large"].into_iter().zip(percents).map(share).collect();
+    let mut settings = match by_class {
+        true => json!({"share_key": key, "classes": shares}),
+        false => json!({"queue_key": key, "queues": shares}),
+    };
+    settings["job_key"] = json!("least_running");
+    (settings["window"], settings["half_time"], settings["claim_after"]) = (json!(0), json!(0.01), json!(5));
+    let sizes = [("small", 1), ("large", large)];
+    let jobs = sizes.into_iter().flat_map(|size| [5.0, 7.3, 9.1].map(|duration| job(size, duration)));
+    let report = report(&json!({
+        "settings": settings, "until": 160.0, "jobs": jobs.collect::<Vec<_>>(),
+        "nodes": [{"name": "n", "count": 4, "capacity": {"slot": 8}}],
+    }));
+    let (mut of_large, mut of_all) = (0.0, 0.0);
+    let decisions = report["decisions"].as_array().expect("a list").iter();
+    for one in decisions.filter(|one| one["kind"] == json!("assign")) {
+        let (job, at) = (one["job"].as_str().expect("a name"), one["at"].as_f64().expect("a time"));
+        let (name, duration) = job.split_at("small".len());
+        let ends = at + duration.parse::<f64>().expect("its duration");
+        let time = (ends.min(150.0) - at.max(50.0)).max(0.0);
+        let (slots, counts) = if name == "large" { (large, 1.0) } else { (1, 0.0) };
+        of_all += time * slots as f64;
+        of_large += counts * time * slots as f64;
+    }
+    of_large / of_all
+}
+
+/// Goal: nodes that are kept for large tasks bring their share what it should have and no more, although small ones
+/// never need that. Method: shares of small and of large tasks, up to such as need a whole node.
+#[test]
+fn what_is_kept_for_large_tasks_brings_their_share_no_more_than_its_part() {
+    let keys = [
+        ("entitlement", true),
+        ("flow", true),
+        ("flow", false),
+        ("dominant", false),
+        ("run_time", true),
+        ("run_time", false),
+    ];
+    for (key, by_class) in keys {
+        for (large, percents) in [(3, [80, 20]), (3, [50, 50]), (8, [75, 25])] {
+            let (held, part) = (held_by_large(key, by_class, large, percents), percents[1] as f64 / 100.0);
+            let case = format!("{key}, classes: {by_class}, {large} slots, {percents:?}");
+            assert!((held - part).abs() < 0.1, "{case}: {held} of all instead of {part}");
+        }
+    }
+}

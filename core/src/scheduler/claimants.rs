@@ -37,8 +37,8 @@ pub(super) struct Claimant {
     pub(super) entry: Entry,
     pub(super) atomic: bool,
     pub(super) shape: ShapeId,
-    leaf: LeafId,
-    level: u16,
+    pub(super) leaf: LeafId,
+    pub(super) level: u16,
     order: Order,
 }
 
@@ -115,7 +115,7 @@ impl Scheduler {
         let offers = self.claims.offers && !self.claims.is_empty();
         let again = self.claims.unsettled || self.claims.unfinished || offers;
         let again = again.then_some(Time::ZERO);
-        [ripe, review, again].into_iter().flatten().min()
+        [ripe, review, again, self.claims.ask_again].into_iter().flatten().min()
     }
 
     /// When something is to be done apart from claims.
@@ -155,6 +155,9 @@ impl Scheduler {
             self.claims.ripens.remove(&id);
             self.claims.ripe.insert(id);
             self.claims.unsettled = true;
+        }
+        if self.claims.ask_again.is_some_and(|at| at <= now) {
+            (self.claims.ask_again, self.claims.unsettled) = (None, true);
         }
         let due = |claim: &Claim| claim.review <= now;
         let late: Vec<Entry> =
@@ -236,13 +239,15 @@ impl Scheduler {
                 continue;
             }
             let atomic = matches!(shape.key, ShapeKey::Gang(..));
-            let held = self.shares.queue_of(shape.leaf).account.cost;
+            let turn = self.claim_turn(shape.leaf);
             for entry in ripe.into_iter().filter(|entry| !self.earmarks.is_for(entry.group)) {
                 let claimant = self.claimant(id, entry, atomic);
-                found.push(((claimant.level, held, claimant.leaf, claimant.order), claimant));
+                found.push((turn, claimant));
             }
         }
-        found.sort_unstable_by_key(|(key, _)| *key);
+        found.sort_unstable_by(|(turn, claimant), (other, other_claimant)| {
+            turn.compare(other).then_with(|| claimant.order.cmp(&other_claimant.order))
+        });
         found.into_iter().map(|(_, claimant)| claimant).collect()
     }
 
@@ -336,8 +341,13 @@ impl Scheduler {
         self.claims.barred = barred;
         let found = self.choose_nodes(claimant, now);
         self.claims.barred.clear();
-        let Some(mut found) = found else {
+        let takes = found.as_ref().is_some_and(|found| self.takes_from_those_below(claimant, found));
+        let Some(mut found) = found.filter(|_| !takes) else {
             yielding.iter().for_each(|index| self.hold_claim(*index));
+            if takes {
+                self.claims.ask_again = Some(now + REVIEW_MIN);
+                return Tried::InVain;
+            }
             return if needs_all { self.needs_all_pools(claimant, now) } else { Tried::InVain };
         };
         found.pool = if one_pool { self.pool_at(&found) } else { None };

@@ -108,6 +108,8 @@ pub(super) struct Claims {
     pub(super) unfinished: bool,
     /// Who was tried in vain since the question was asked.
     pub(super) passed: BTreeSet<Entry>,
+    /// The same from this time on: somebody may hold none as long as others have less than their own.
+    pub(super) ask_again: Option<Time>,
     /// A claimant was kept from starting by something else than a lack of room.
     retry: bool,
     /// Those who may use what is claimed meanwhile are to be looked at.

@@ -22,6 +22,7 @@ mod change_log;
 mod check;
 mod check_choice;
 mod claim_choice;
+mod claim_turns;
 mod claimants;
 mod claims;
 mod counts;

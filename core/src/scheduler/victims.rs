@@ -73,6 +73,10 @@ impl LaneValue {
     pub(super) fn has_borrowed(&self) -> bool {
         self.held > self.own
     }
+
+    pub(super) fn lacks_some(&self) -> bool {
+        self.held < self.own
+    }
 }
 
 /// A walk through the candidates for one beneficiary.
