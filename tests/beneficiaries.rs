@@ -52,11 +52,15 @@ fn what_becomes_free_at_once_is_for_whom_it_was_freed() {
     assert_eq!(jobs_of(&report, "assign"), ["first"; 6], "{report}");
 }
 
-/// Goal: nobody goes twice for the same tasks. Method: three tasks of a heavy queue take three of four places of a light
+/// Goal: nobody goes twice for the same tasks. Method: three tasks of a heavy queue take three of four places of a
+/// light
 /// one, whose tasks came first and would take back whatever is free.
 #[test]
 fn nobody_goes_twice_for_the_same() {
-    let job = |name: &str, queue: &str, tasks: u64| json!({"name": name, "queue": queue, "lifetime": 0, "tasks": tasks, "request": {"cpu": 1}});
+    let job = |name: &str, queue: &str, tasks: u64| {
+        json!({"name": name, "queue": queue, "lifetime": 0, "tasks": tasks,
+        "request": {"cpu": 1}})
+    };
     let report = report(&json!({
         "settings": {"window": 0, "queue_key": "fifo", "protected_fraction": 0.0,
                      "queues": [{"name": "a", "weight": 1}, {"name": "b", "weight": 9}]},
@@ -109,10 +113,16 @@ fn who_waits_behind_others_waits_for_the_rate_as_well() {
 /// the other, and one that shrinks by half at once.
 #[test]
 fn a_node_that_shrinks_loses_what_is_borrowed_as_long_as_it_is() {
-    let job = |class: &str, tasks: u64| json!({"name": class, "requestor": class, "tasks": tasks, "request": {"slot": 1}});
+    let job = |class: &str, tasks: u64| {
+        json!({"name": class, "requestor": class, "tasks": tasks,
+        "request": {"slot": 1}})
+    };
     let class = |name: &str, percent: u64| json!({"name": name, "percent": percent, "requestors": [name]});
     let scenario = |classes: Vec<Value>, jobs: Vec<Value>, running: Value, slots: &[u64]| {
-        let shrink = |(index, slots): (usize, &u64)| json!({"at": 110 + index, "node": {"name": "n", "capacity": {"slot": slots}}});
+        let shrink = |(index, slots): (usize, &u64)| {
+            json!({"at": 110 + index,
+            "node": {"name": "n", "capacity": {"slot": slots}}})
+        };
         json!({
             "config": "scoot", "now": 100, "until": 120,
             "settings": {"window": 0, "default_class": "b", "classes": classes},
@@ -144,7 +154,10 @@ fn a_node_that_shrinks_loses_what_is_borrowed_as_long_as_it_is() {
 fn what_is_new_and_stays_does_not_hide_what_may_go() {
     const MANY: u64 = 17_000;
     for (band, minimum_run) in [("production", 0), ("normal", 60)] {
-        let job = |name: &str, band: &str, tasks: u64| json!({"name": name, "band": band, "tasks": tasks, "request": {"cpu": 1}});
+        let job = |name: &str, band: &str, tasks: u64| {
+            json!({"name": name, "band": band, "tasks": tasks,
+            "request": {"cpu": 1}})
+        };
         let report = report(&json!({
             "now": 100.0,
             "settings": {"window": 0, "bands": {"normal": 10, "production": 100}, "strict_bands": ["production"],

@@ -140,7 +140,8 @@ fn what_runs_says_what_could_stop_it_and_what_protects_it() {
     });
 }
 
-/// Goal: a member above the minimum of a group whose size rests goes for a strict band only, and says so; of the highest
+/// Goal: a member above the minimum of a group whose size rests goes for a strict band only, and says so; of the
+/// highest
 /// band it goes for nobody. Method: an elastic group that has just grown, of either band, asked, and then urgent work.
 #[test]
 fn what_rests_says_that_higher_work_could_stop_it() {
