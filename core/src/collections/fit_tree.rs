@@ -5,6 +5,8 @@
 //! entry walks to the root and stops where nothing changes. Entries are addressed by a dense
 //! index; ties between equal keys go to the smaller index.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
 /// See the module documentation. `K::MAX`-like "absent" is stated by the caller as `absent`.
@@ -144,6 +146,32 @@ impl<K: Copy + Ord> FitTree<K> {
         found
     }
 
+    /// Up to `most` present entries that `accept` takes and whose vector is at least `wanted`, those with the
+    /// smallest keys, in their order; no two keys may be equal. The answer knows nothing of where entries stand.
+    pub fn first_fits_where(
+        &self,
+        wanted: &[i64],
+        most: usize,
+        accept: impl Fn(usize) -> bool,
+    ) -> Vec<usize> {
+        let mut found = Vec::new();
+        let mut nearest = BinaryHeap::from([Reverse((self.keys[1], 1))]);
+        while let Some(Reverse((key, node))) = nearest.pop() {
+            if found.len() == most || key == self.absent {
+                break;
+            }
+            if !self.has_room(node, wanted) {
+                continue;
+            }
+            if node >= self.leaves {
+                found.extend(accept(node - self.leaves).then(|| node - self.leaves));
+            } else {
+                nearest.extend([2 * node, 2 * node + 1].map(|child| Reverse((self.keys[child], child))));
+            }
+        }
+        found
+    }
+
     /// Shows the present entries with a key below `bound` and a vector of at least `wanted`, by
     /// index, until `visit` breaks off. What it changes about them is in the tree afterwards: many
     /// entries in one sweep cost a few steps each, where each on its own would walk to the root.
@@ -278,6 +306,22 @@ mod tests {
 
     use super::*;
 
+    type Plain = [Option<(u64, [i64; 2])>];
+
+    fn distinct(index: usize, key: u64) -> u64 {
+        key * 100 + 40 - index as u64
+    }
+
+    /// The entries with keys of which no two are equal.
+    fn by_distinct_keys(plain: &Plain) -> FitTree<u64> {
+        let mut tree = FitTree::new(u64::MAX, 2);
+        for (index, (key, vector)) in plain.iter().enumerate().filter_map(|(index, it)| Some((index, (*it)?)))
+        {
+            tree.set(index, distinct(index, key), &vector);
+        }
+        tree
+    }
+
     proptest! {
         /// Goal: the tree answers like a plain scan, whatever was entered, changed and taken out.
         #[test]
@@ -308,6 +352,13 @@ mod tests {
                 };
                 let all: Vec<usize> = plain.iter().enumerate().filter_map(fitting).collect();
                 prop_assert_eq!(tree.fits(&[first, second], 3), &all[..all.len().min(3)]);
+                let even = |index: &usize| index.is_multiple_of(2);
+                let mut in_order: Vec<usize> = all.into_iter().filter(even).collect();
+                let key = |index: &usize| distinct(*index, plain[*index].expect("it fits").0);
+                in_order.sort_unstable_by_key(key);
+                in_order.truncate(3);
+                let found = by_distinct_keys(&plain).first_fits_where(&[first, second], 3, |index| even(&index));
+                prop_assert_eq!(found, in_order);
             }
             let smallest = plain.iter().flatten().map(|(key, _)| *key).min();
             prop_assert_eq!(tree.min_key(), smallest);

@@ -370,7 +370,7 @@ impl Nodes {
         Fullness::of(id, entry.free.amounts(), self.index.width())
     }
 
-    /// Up to `most` nodes of the scope that have room for this, by id.
+    /// Up to `most` nodes of the scope that have room for this: those that come first, listed by id.
     pub(super) fn fits(&mut self, scope: ScopeId, shape: &ShapeSpec, most: usize) -> Vec<NodeId> {
         let flagged = self.avoided_by(shape).filter(|_| self.flagged_excluded);
         if scope.realm == EVERYWHERE.realm && flagged.is_none() {

@@ -152,7 +152,7 @@ impl Row {
         }
     }
 
-    /// Adds nodes with room that `accept` takes until there are `most`.
+    /// Adds nodes with room that `accept` takes until there are `most`, those first that come first.
     pub(super) fn fits(
         &self,
         wanted: &[i64],
@@ -162,11 +162,11 @@ impl Row {
     ) {
         match &self.index {
             RowIndex::Fewest(tree) => {
-                let slots = tree.fits_where(wanted, most - found.len(), |slot| accept(self.node(slot)));
+                let slots = tree.first_fits_where(wanted, most - found.len(), |slot| accept(self.node(slot)));
                 found.extend(slots.into_iter().map(|slot| self.node(slot)));
             }
             RowIndex::Nearest(tree, _) => {
-                let slots = tree.fits_where(wanted, most - found.len(), |slot| accept(self.node(slot)));
+                let slots = tree.first_fits_where(wanted, most - found.len(), |slot| accept(self.node(slot)));
                 found.extend(slots.into_iter().map(|slot| self.node(slot)));
             }
             RowIndex::Fullest(tree, _) => {

@@ -213,7 +213,7 @@ impl Scopes {
         views.ask(scope.view, None, from, |tree| tree.first_fit(shape.request.amounts(), &accept))
     }
 
-    /// Up to `most` nodes of the scope that have room for this, by id.
+    /// Up to `most` nodes of the scope that have room for this: those that come first, listed by id.
     pub(super) fn fits(
         &mut self,
         scope: ScopeId,

@@ -114,7 +114,7 @@ impl SpreadTree {
         self.root.first_fit(wanted, accept)
     }
 
-    /// Up to `most` nodes with room that `accept` takes, by id.
+    /// Up to `most` nodes with room that `accept` takes: branch by branch those that come first, listed by id.
     pub(super) fn fits(&self, wanted: &[i64], most: usize, accept: &impl Fn(NodeId) -> bool) -> Vec<NodeId> {
         let mut found = Vec::new();
         if most > 0 {
