@@ -71,8 +71,8 @@ pub use plimsoll_core::messages::{
 pub use plimsoll_core::outcome::{FailureCause, Outcome};
 pub use plimsoll_core::share_report::{ShareName, ShareStatus};
 pub use plimsoll_core::spec::{
-    Access, CommandSpec, Filters, Hops, NodeFacts, NodeFilter, NodeTest, OnPreempt, OnUnsatisfiable,
-    OutputTo, PoolRule, PoolState, Retries, RetryOn,
+    Access, CommandSpec, CommonFacts, Filters, Hops, NodeFacts, NodeFilter, NodeTest, OnPreempt,
+    OnUnsatisfiable, OutputTo, PoolRule, PoolState, Retries, RetryOn,
 };
 #[cfg(target_os = "linux")]
 pub use process::{Output, OutputBook, ProcessExecutor};

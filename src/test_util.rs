@@ -59,7 +59,7 @@ impl Behaviour for Durations {
     fn course(&mut self, attempt: Attempt) -> Course {
         let job = &self.jobs[attempt.task.job().0 as usize - 1];
         let role = &job.groups[attempt.task.group.index()].roles[usize::from(attempt.task.role)];
-        Course::plain(role.duration)
+        Course::plain(role.duration.get())
     }
 }
 

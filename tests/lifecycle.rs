@@ -211,7 +211,7 @@ fn time_is_over_when_the_timeout_and_the_overhead_are() {
         settings.deadlines.run = Span::from_whole_seconds(1_800);
         let mut bench = Bench::new(settings, 1, 1, Course::plain(None));
         let mut job = JobSpec::bag("j", 1, Resources::of(SLOT, 1));
-        job.groups[0].roles[0].timeout = timeout.map(Span::from_whole_seconds);
+        job.groups[0].roles[0].timeout = timeout.map(Span::from_whole_seconds).into();
         bench.submit(job);
         bench.run();
         assert_eq!(bench.ended(), [(over, Outcome::TimedOut(Phase::Running))]);

@@ -53,8 +53,8 @@ fn run(nodes: Vec<NodeSpec>, jobs: Vec<ScenarioJob>) -> PlanReport {
     plan::run(&Scenario { nodes, jobs, ..Scenario::default() }).expect("a good scenario")
 }
 
-fn service(name: &str) -> Option<(String, u64)> {
-    Some((name.to_owned(), 1))
+fn service(name: &str) -> Option<Box<(String, u64)>> {
+    Some(Box::new((name.to_owned(), 1)))
 }
 
 fn by_node(report: &PlanReport, job: &str) -> BTreeMap<String, u32> {
@@ -109,7 +109,7 @@ proptest! {
         let zones = |sketches: &[NodeSketch]| {
             let nodes: Vec<NodeSpec> = sketches.iter().enumerate().map(|(index, one)| node(index, one)).collect();
             let request = Resources::of(CPU, 1);
-            let spread = spread.clone();
+            let spread = spread.clone().into();
             let shape = ShapeSpec { service: service("web"), request, spread, ..ShapeSpec::default() };
             let report = run(nodes, vec![job("web", shape, tasks)]);
             let mut zones: BTreeMap<Option<u8>, u32> = BTreeMap::new();

@@ -365,7 +365,7 @@ fn a_complete_file_may_say_null_for_what_it_does_not_ask_for() {
                                "node": null, "duration": 30.0}]}]}]}"#;
     let scenario = read(text).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((scenario.nodes.len(), scenario.tasks()), (1_000, 2));
-    assert_eq!(scenario.jobs[0].spec.groups[0].roles[0].shape.service, Some(("web".into(), 3)));
+    assert_eq!(scenario.jobs[0].spec.groups[0].roles[0].shape.service, Some(Box::new(("web".into(), 3))));
 }
 
 #[test]

@@ -434,7 +434,7 @@ impl Board {
                 assigned: assigned(id, job),
                 abort_reason: job.aborted.clone(),
                 result: if job.finished.is_some() { job.result() } else { TaskResult::New },
-                finished: job.finished.map(|at| (job.state(), at)),
+                finished: job.finished.get().map(|at| (job.state(), at)),
                 ..JobStatus::new(Arc::clone(&job.spec))
             };
             self.jobs.insert(id, status);

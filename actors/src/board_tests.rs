@@ -25,7 +25,7 @@ fn audit(session: u64, state: NodeState, attempts: u32) -> Audit {
         version: 1,
         facts: Arc::new(NodeFacts { name: "n".into(), ..NodeFacts::default() }),
         capacity: Resources::new(),
-        reserved: Resources::new(),
+        reserved: Resources::new().into(),
         open: true,
         state,
         breakdown: None,

@@ -6,6 +6,7 @@ use std::ops::{AddAssign, SubAssign};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use crate::collections::Empty;
 use crate::quantity::Unit;
 
 /// The index of a resource kind in [`Kinds`].
@@ -173,6 +174,14 @@ impl Resources {
         while self.amounts.last() == Some(&0) {
             self.amounts.pop();
         }
+    }
+}
+
+impl Empty for Resources {
+    const EMPTY: &'static Resources = &Resources { amounts: SmallVec::new_const() };
+
+    fn has_nothing(&self) -> bool {
+        self.is_zero()
     }
 }
 

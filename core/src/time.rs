@@ -67,6 +67,72 @@ impl Span {
     }
 }
 
+/// A moment that may not be known, in half the room of an `Option`. It is stored like one.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Option<Time>", into = "Option<Time>")]
+pub struct MaybeTime(u64);
+
+/// The same of a length of time.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Option<Span>", into = "Option<Span>")]
+pub struct MaybeSpan(u64);
+
+/// Stands for none. Nobody can tell a length of this from one that is shorter by a microsecond.
+const NONE: u64 = u64::MAX;
+
+macro_rules! maybe {
+    ($maybe:ident, $what:ident) => {
+        impl $maybe {
+            pub const NONE: $maybe = $maybe(NONE);
+
+            pub fn get(self) -> Option<$what> {
+                (self.0 != NONE).then_some($what(self.0))
+            }
+
+            pub fn is_none(self) -> bool {
+                self.0 == NONE
+            }
+
+            pub fn is_some(self) -> bool {
+                self.0 != NONE
+            }
+        }
+
+        impl Default for $maybe {
+            fn default() -> $maybe {
+                $maybe::NONE
+            }
+        }
+
+        impl From<Option<$what>> for $maybe {
+            fn from(what: Option<$what>) -> $maybe {
+                $maybe(what.map_or(NONE, |what| what.0.min(NONE - 1)))
+            }
+        }
+
+        impl From<$maybe> for Option<$what> {
+            fn from(maybe: $maybe) -> Option<$what> {
+                maybe.get()
+            }
+        }
+
+        impl From<$what> for $maybe {
+            fn from(what: $what) -> $maybe {
+                Some(what).into()
+            }
+        }
+
+        impl fmt::Debug for $maybe {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.get().fmt(f)
+            }
+        }
+    };
+}
+
+maybe!(MaybeTime, Time);
+maybe!(MaybeSpan, Span);
+
 impl Add<Span> for Time {
     type Output = Time;
     fn add(self, span: Span) -> Time {
@@ -109,6 +175,18 @@ mod tests {
         for bad in [-1.0, f64::NAN, f64::INFINITY, SECONDS_MAX * 2.0] {
             assert_eq!(Time::from_seconds(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn what_may_not_be_known_is_like_an_option() {
+        for time in [None, Some(Time::ZERO), Some(Time(7))] {
+            let maybe = MaybeTime::from(time);
+            assert_eq!(maybe.get(), time);
+            let bytes = crate::codec::encode(&time).expect("small");
+            assert_eq!(crate::codec::encode(&maybe).expect("small"), bytes);
+            assert_eq!(crate::codec::decode::<MaybeTime>(&bytes).expect("whole"), maybe);
+        }
+        assert_eq!(MaybeSpan::from(Span(u64::MAX)).get(), Some(Span(u64::MAX - 1)));
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl Executor for PretendWork {
     }
 
     fn run(&self, task: TaskContext) -> BoxFuture<Result<(), TaskError>> {
-        let micros = task.role().duration.map_or(0, |duration| duration.0);
+        let micros = task.role().duration.get().map_or(0, |duration| duration.0);
         Box::pin(sleep(Duration::from_micros(micros), task.stop.clone()))
     }
 }

@@ -87,7 +87,7 @@ impl GroupSpec {
         let roles =
             roles.map(|(index, role)| role.convert(format_args!("{field}.roles[{index}]"), start, settings));
         let roles = roles.collect::<Result<_, _>>()?;
-        let freeze = optional_span(field, "freeze", self.freeze)?;
+        let freeze = optional_span(field, "freeze", self.freeze)?.into();
         let (name, hops, pool) = (self.name.clone(), self.hops, self.pool_rule);
         let on_unsatisfiable = self.on_unsatisfiable;
         let mut group = spec::GroupSpec { name, start, hops, freeze, pool, on_unsatisfiable, roles };

@@ -171,23 +171,26 @@ impl JobSpec {
             queue: self.queue.as_str().into(),
             band: self.band.as_str().into(),
             priority: self.priority,
-            lifetime: self.lifetime.map(|lifetime| span("lifetime", lifetime)).transpose()?,
+            lifetime: self.lifetime.map(|lifetime| span("lifetime", lifetime)).transpose()?.into(),
             firm: self.firm,
-            finish_by: self.finish_by,
+            finish_by: self.finish_by.into(),
         })
     }
 
     pub(crate) fn validated(&self, settings: &Settings) -> Result<Arc<spec::JobSpec>, Invalid> {
         let groups = self.groups.iter().enumerate();
         let groups = groups.map(|(index, group)| group.convert(format_args!("groups[{index}]"), settings));
+        let relations = spec::Relations {
+            job_set: self.job_set.clone(),
+            parent: self.parent,
+            basis: self.basis.clone(),
+            tag: self.tag.clone(),
+        };
         let mut job = spec::JobSpec {
             name: self.name.clone(),
             requestor: self.requestor.as_str().into(),
-            job_set: self.job_set.clone(),
             standing: self.standing()?,
-            parent: self.parent,
-            basis: self.basis.as_str().into(),
-            tag: self.tag.as_str().into(),
+            relations: relations.into(),
             pool: self.pool_rule,
             groups: groups.collect::<Result<_, _>>()?,
         };

@@ -30,7 +30,7 @@ impl Sign {
 }
 
 fn culprit(task: TaskId, shape: &ShapeSpec) -> Culprit {
-    match &shape.service {
+    match shape.service.as_deref() {
         Some((name, _)) => Culprit::Service(name.clone()),
         None => Culprit::Job(task.job()),
     }
@@ -40,7 +40,7 @@ impl Node {
     /// Somebody has set the condition by hand: whatever failed before does not count any more, and a
     /// node that is broken now stays so.
     pub(super) fn start_over(&mut self) {
-        self.failed_in_a_row.clear();
+        self.failed_in_a_row.take();
         self.breakdown = None;
     }
 
@@ -62,7 +62,7 @@ impl ClusterState {
         let Some(node) = self.node_mut(id) else { return };
         let culprit = match sign {
             Sign::Bad(culprit) if faulty.broken_after > 0 => culprit,
-            _ => return node.failed_in_a_row.clear(),
+            _ => return drop(node.failed_in_a_row.take()),
         };
         // A node in the hands of people is theirs to judge.
         if node.condition != Condition::Automated {
@@ -75,7 +75,7 @@ impl ClusterState {
             return;
         }
         let until = (!faulty.probe.is_zero()).then(|| now + faulty.probe);
-        let failed = std::mem::take(&mut node.failed_in_a_row);
+        let failed = node.failed_in_a_row.take();
         let breakdown = Arc::new(Breakdown { failed, since: now, until, reason: None });
         node.condition = Condition::Broken;
         node.breakdown = Some(Arc::clone(&breakdown));

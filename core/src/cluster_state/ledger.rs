@@ -21,7 +21,7 @@ pub struct LiveAttempt {
     pub node: NodeId,
     pub phase: Phase,
     /// Why it was told to stop, if it was.
-    pub stop: Option<StopCause>,
+    pub stop: Option<Box<StopCause>>,
     /// Its group is being withdrawn and waits for its end.
     pub(super) withdrawn: bool,
     pub shape: Arc<ShapeSpec>,
@@ -40,9 +40,7 @@ impl ClusterState {
 
     pub(super) fn book(&mut self, attempt: Attempt, id: NodeId, shape: Arc<ShapeSpec>) {
         let index = attempt.slot.index();
-        if self.live.len() <= index {
-            self.live.resize_with(index + 1, || None);
-        }
+        self.live.reach(index, || None);
         assert!(self.live[index].is_none(), "a slot is used again only after its release");
         let node = self.nodes[id.index()].as_mut().expect("work is booked on a node that is there");
         assert!(node.has_room_for(&shape), "nothing is booked above capacity");
@@ -114,7 +112,7 @@ impl ClusterState {
         };
         // A report of an attempt that is not live any more changes nothing.
         let Some(live) = live else { return };
-        let outcome = Outcome::of(report.exit, live.stop);
+        let outcome = Outcome::of(report.exit, live.stop.as_deref().copied());
         let (node, sign) = (live.node, Sign::of(live, outcome));
         self.release(slot, outcome, out);
         if let Some(sign) = sign {
@@ -139,7 +137,7 @@ impl ClusterState {
     pub(super) fn stop(&mut self, order: StopOrder, out: &mut Outbox) {
         let Some(live) = self.live_attempt_mut(order.attempt) else { return };
         if live.stop.is_none() {
-            live.stop = Some(order.cause);
+            live.stop = Some(Box::new(order.cause));
             out.runner_stop(order.attempt);
         }
     }

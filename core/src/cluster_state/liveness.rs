@@ -1,6 +1,8 @@
 //! Heartbeats: silent nodes are suspect and keep their attempts; nodes given up have lost them for
 //! good and take no work again until everything that ran there is confirmed to have ended.
 
+use std::num::NonZeroU64;
+
 use crate::id::{NodeId, Ticket};
 use crate::messages::{Answer, Outbox, Refusal, RunnerMessage};
 use crate::mutation::{self, Mutation};
@@ -95,7 +97,7 @@ impl ClusterState {
             Liveness::Down => {
                 self.last_sweep += 1;
                 let sweep = self.last_sweep;
-                self.node_mut(id).expect("the node is there").sweep = Some(sweep);
+                self.node_mut(id).expect("the node is there").sweep = NonZeroU64::new(sweep);
                 out.runner.push(RunnerMessage::Sweep { node: id, sweep });
             }
         }
@@ -103,7 +105,7 @@ impl ClusterState {
 
     pub(super) fn swept(&mut self, now: Time, id: NodeId, sweep: u64, out: &mut Outbox) {
         let Some(node) = self.node(id) else { return };
-        if node.liveness == Liveness::Down && node.sweep == Some(sweep) {
+        if node.liveness == Liveness::Down && node.sweep == NonZeroU64::new(sweep) {
             self.make_ready(now, id, out);
         }
     }

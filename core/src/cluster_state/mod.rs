@@ -22,14 +22,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::collections::{Deadlines, Links};
+use crate::collections::{Blocks, Deadlines, Links};
 use crate::id::{GroupId, NodeId, Ticket};
 use crate::machine::{Broken, Machine};
 use crate::messages::{Answer, ClusterMessage, NodeEvent, NodeNews, Outbox, Refusal, RunnerMessage};
 use crate::outcome::Outcome;
 use crate::resources::KindId;
 use crate::settings::Settings;
-use crate::spec::{Filters, Liveness, NodeFacts, NodePatch, NodeSpec, PoolState, both_reserved_and_named};
+use crate::spec::{
+    CommonFacts, Filters, KnownFacts, Liveness, NodeFacts, NodePatch, NodeSpec, PoolState,
+    both_reserved_and_named,
+};
 use crate::time::Time;
 
 pub use ledger::LiveAttempt;
@@ -40,14 +43,17 @@ pub use units::NodeUnits;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClusterState {
     settings: Arc<Settings>,
-    nodes: Vec<Option<Node>>,
+    nodes: Blocks<Option<Node>>,
     names: BTreeMap<String, NodeId>,
+    /// What nodes have in common is kept once.
+    #[serde(skip)]
+    known: KnownFacts,
     /// Ids of removed nodes, used again last in first out.
     vacant: Vec<NodeId>,
     /// Pools that do not take work like others.
     pools: BTreeMap<String, PoolState>,
     /// The ledger: live attempts by slot, chained by node.
-    live: Vec<Option<LiveAttempt>>,
+    live: Blocks<Option<LiveAttempt>>,
     on_node: Links,
     /// Cancelled groups with live attempts, and how many.
     withdrawing: BTreeMap<GroupId, u32>,
@@ -74,11 +80,12 @@ impl ClusterState {
     pub fn new(settings: Arc<Settings>) -> ClusterState {
         ClusterState {
             settings,
-            nodes: Vec::new(),
+            nodes: Blocks::default(),
             names: BTreeMap::new(),
+            known: KnownFacts::default(),
             vacant: Vec::new(),
             pools: BTreeMap::new(),
-            live: Vec::new(),
+            live: Blocks::default(),
             on_node: Links::default(),
             withdrawing: BTreeMap::new(),
             pending: pending::PendingNodes::default(),
@@ -140,8 +147,9 @@ impl ClusterState {
             return out.refuse(ticket, Refusal::TooManyNodes { limit });
         }
         let id = self.vacant.pop().unwrap_or_else(|| {
-            self.nodes.push(None);
-            NodeId(self.nodes.len() as u32 - 1)
+            let index = self.nodes.len();
+            self.nodes.reach(index, || None);
+            NodeId(index as u32)
         });
         self.names.insert(spec.facts.name.clone(), id);
         self.last_incarnation += 1;
@@ -150,6 +158,7 @@ impl ClusterState {
         out.node_event(NodeEvent::Added { node: id, name: spec.facts.name.clone(), session });
         let mut node = Node::new(spec);
         NodeFacts::be_judged_by(&mut node.facts, &self.settings.filters);
+        self.known.enter(&mut node.facts);
         node.session = session;
         node.pool_state = self.pool_state(&node.facts.pool);
         self.nodes[id.index()] = Some(node);
@@ -177,11 +186,13 @@ impl ClusterState {
             node.pool_state = state;
         }
         let (was_in_deficit, was_broken_down) = (node.deficit(), node.breakdown.clone());
+        let common = Arc::clone(&node.facts.common);
         node.apply(now, patch);
         if node.deficit() && !was_in_deficit {
             out.node_event(NodeEvent::Deficit { node: id });
         }
         let breakdown = node.breakdown.clone();
+        self.share_facts(id, &common);
         self.revoke_units(id, out);
         if was_broken_down != breakdown {
             out.node_event(match breakdown {
@@ -192,6 +203,15 @@ impl ClusterState {
         }
         self.announce(id, out);
         out.reply(ticket, Answer::Done);
+    }
+
+    /// The facts of a node may be others than before: what is the same on others is kept once.
+    fn share_facts(&mut self, id: NodeId, before: &Arc<CommonFacts>) {
+        let node = self.nodes[id.index()].as_mut().expect("the caller has seen the node");
+        if !Arc::ptr_eq(&node.facts.common, before) {
+            self.known.leave(before);
+            self.known.enter(&mut node.facts);
+        }
     }
 
     /// A kind of which others would use some although its units have names.
@@ -209,7 +229,8 @@ impl ClusterState {
             return out.refuse(ticket, Refusal::UnknownNode(name));
         };
         self.release_all_on(id, Outcome::Lost, out);
-        self.nodes[id.index()] = None;
+        let node = self.nodes[id.index()].take().expect("a named node is there");
+        self.known.leave(&node.facts.common);
         self.forget_usage(now, id);
         self.vacant.push(id);
         self.pending.forget(id);
@@ -355,6 +376,10 @@ impl Machine for ClusterState {
     fn rebuild(&mut self) {
         (self.silences, self.probes) = (Deadlines::default(), Deadlines::default());
         self.preparations = Deadlines::default();
+        self.known = KnownFacts::default();
+        for node in self.nodes.iter_mut().flatten() {
+            self.known.enter(&mut node.facts);
+        }
         for (index, node) in self.nodes.iter().enumerate() {
             self.silences.set(index, node.as_ref().map_or(Time::NEVER, |node| node.silent_until));
             self.probes.set(index, node.as_ref().map_or(Time::NEVER, Node::probe_at));

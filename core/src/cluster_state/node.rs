@@ -1,11 +1,12 @@
 //! One node: what it offers, whether it takes work, and what its attempts add up to.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::breakdown::{Breakdown, Culprit};
-use crate::collections::Chain;
+use crate::collections::{Chain, Seldom};
 use crate::messages::NodeView;
 use crate::mutation::{self, Mutation};
 use crate::outcome::Phase;
@@ -24,7 +25,7 @@ pub struct Node {
     pub facts: Arc<NodeFacts>,
     pub capacity: Resources,
     /// So much of that is used by others.
-    pub reserved: Resources,
+    pub reserved: Seldom<Resources>,
     pub condition: Condition,
     pub availability: Availability,
     pub liveness: Liveness,
@@ -43,11 +44,11 @@ pub struct Node {
     /// When a node becomes suspect unless it is heard before, or a suspect one is given up.
     pub(super) silent_until: Time,
     /// The sweep that a returned node has to confirm before it takes work.
-    pub(super) sweep: Option<u64>,
+    pub(super) sweep: Option<NonZeroU64>,
     /// Why the node was set broken, unless that was done by hand.
     pub breakdown: Option<Arc<Breakdown>>,
     /// Whose tasks failed here since one succeeded, each once.
-    pub(super) failed_in_a_row: Vec<Culprit>,
+    pub(super) failed_in_a_row: Seldom<Vec<Culprit>>,
     /// Its state as the host was told it.
     pub(super) told: NodeState,
     /// Who has the node for himself.
@@ -95,7 +96,7 @@ impl Node {
         Node {
             facts: Arc::new(spec.facts),
             capacity: spec.capacity,
-            reserved: spec.reserved,
+            reserved: spec.reserved.into(),
             condition: spec.condition,
             availability: spec.availability,
             liveness: spec.liveness,
@@ -108,7 +109,7 @@ impl Node {
             silent_until: Time::NEVER,
             sweep: None,
             breakdown: None,
-            failed_in_a_row: Vec::new(),
+            failed_in_a_row: Seldom::default(),
             told: NodeState::default(),
             reservation: None,
             attempts: Chain::default(),
@@ -172,7 +173,7 @@ impl Node {
             version: self.version,
             facts: Arc::clone(&self.facts),
             capacity: self.capacity.clone(),
-            reserved: if silent { Resources::new() } else { self.reserved.clone() },
+            reserved: if silent { Seldom::default() } else { self.reserved.clone() },
             open: self.takes_work(),
             state: self.state(),
             breakdown: self.breakdown.clone(),
@@ -186,7 +187,7 @@ impl Node {
             self.rename_units(patch.units);
         }
         if let Some(reserved) = patch.reserved {
-            self.reserved = reserved;
+            self.reserved = reserved.into();
         }
         if let Some(condition) = patch.condition {
             self.condition = condition;

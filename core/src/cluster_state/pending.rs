@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::collections::reach;
 use crate::id::NodeId;
 use crate::messages::{Outbox, SchedulerMessage};
 use crate::mutation::{self, Mutation};
@@ -66,7 +67,9 @@ impl ClusterState {
         self.pending.sequence += 1;
         let sequence = self.pending.sequence;
         let last_release = &mut self.pending.last_release;
-        last_release.resize(last_release.len().max(self.nodes.len()), 0);
+        if let Some(last) = self.nodes.len().checked_sub(1) {
+            reach(last_release, last, || 0);
+        }
         for node in &nodes {
             last_release[node.index()] = sequence;
         }

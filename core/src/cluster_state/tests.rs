@@ -242,3 +242,43 @@ fn an_audit_tells_everybody_the_same() {
     assert_eq!(out.runner, [RunnerMessage::Audit(Arc::clone(audit))]);
     assert!(out.scheduler.contains(&SchedulerMessage::Audit(Arc::clone(audit))));
 }
+
+/// Goal: what is there for every node and live attempt stays small.
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn what_is_there_often_is_small() {
+    assert_eq!(size_of::<Option<LiveAttempt>>(), 56);
+    assert_eq!(size_of::<Option<Node>>(), 208);
+}
+
+/// Goal: nodes share what they have in common, also after one of them has changed, and after a restore.
+#[test]
+fn what_nodes_have_in_common_is_kept_once() {
+    let mut bench = Bench::new();
+    for name in ["a", "b", "c"] {
+        let mut node = NodeSpec::new(name, Resources::of(SLOT, 2));
+        node.facts.labels.insert("zone".into(), "z".into());
+        bench.hear(ClusterMessage::AddNode { ticket: Ticket(1), node: Box::new(node) });
+    }
+    let shared = |cluster: &ClusterState, one: u32, other: u32| {
+        let common = |id: u32| &cluster.node(NodeId(id)).expect("there").facts.common;
+        Arc::ptr_eq(common(one), common(other))
+    };
+    assert!(shared(&bench.cluster, 1, 2) && !shared(&bench.cluster, 0, 1));
+    let update = |zone: &str| {
+        let labels = Some([("zone".to_owned(), zone.to_owned())].into());
+        let patch = Box::new(NodePatch { labels, ..NodePatch::default() });
+        ClusterMessage::UpdateNode { ticket: Ticket(2), name: "b".into(), patch }
+    };
+    bench.hear(update("y"));
+    assert!(!shared(&bench.cluster, 1, 2) && shared(&bench.cluster, 1, 3));
+    bench.hear(update("z"));
+    assert!(shared(&bench.cluster, 1, 2) && bench.cluster.known.len() == 2);
+    let bytes = crate::codec::encode(&bench.cluster).expect("small");
+    let restored: ClusterState = crate::codec::decode_machine(&bytes, &Filters::default()).expect("whole");
+    assert!(shared(&restored, 1, 2) && shared(&restored, 1, 3));
+    for name in ["n", "a", "b", "c"] {
+        bench.hear(ClusterMessage::RemoveNode { ticket: Ticket(3), name: name.into() });
+    }
+    assert!(bench.cluster.known.is_empty());
+}

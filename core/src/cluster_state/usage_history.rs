@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use crate::collections::Blocks;
 use crate::id::{NodeId, Ticket};
 use crate::machine::{Broken, promise};
 use crate::messages::{Answer, Outbox, Refusal, StateTime, UsageAnswer, UsageEntry, UsageOf};
@@ -18,7 +19,7 @@ use super::{ClusterState, Usage};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct UsageHistory {
     /// By node; empty if nothing is kept.
-    nodes: Vec<Option<NodeUsage>>,
+    nodes: Blocks<Option<NodeUsage>>,
     /// Nodes that may have changed in the current turn.
     touched: Vec<NodeId>,
     /// Nodes by the sequence under which they were reported as pending, until that was seen.
@@ -35,15 +36,22 @@ pub(super) struct UsageHistory {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct NodeUsage {
     current: UsageEntry,
-    /// What was before, oldest first.
-    past: VecDeque<UsageEntry>,
     /// Since when it is known without a gap what the node did.
     known_since: Time,
-    /// Time spent in each state that it was in, up to the current one.
-    spent: Vec<StateTime>,
+    /// Nothing for nodes that were never in another state.
+    before: Option<Box<Before>>,
     touched: bool,
     /// The turn in which its history began is not over.
     fresh: bool,
+}
+
+/// What a node did before.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Before {
+    /// Oldest first.
+    entries: VecDeque<UsageEntry>,
+    /// Time spent in each state that it was in, up to the current one.
+    spent: Vec<StateTime>,
 }
 
 impl UsageHistory {
@@ -61,51 +69,51 @@ impl UsageHistory {
 
 impl NodeUsage {
     fn new(entry: UsageEntry) -> NodeUsage {
-        NodeUsage {
-            current: entry,
-            past: VecDeque::new(),
-            known_since: entry.from,
-            spent: Vec::new(),
-            touched: false,
-            fresh: true,
-        }
+        NodeUsage { current: entry, known_since: entry.from, before: None, touched: false, fresh: true }
     }
 
     /// Says how many entries more there are.
     fn change(&mut self, entry: UsageEntry) -> u64 {
-        let before = std::mem::replace(&mut self.current, entry);
+        let last = std::mem::replace(&mut self.current, entry);
         if self.fresh {
             return 0;
         }
-        add(&mut self.spent, before, entry.from.since(before.from));
-        self.past.push_back(before);
+        let Before { entries, spent } = self.before.get_or_insert_default().as_mut();
+        add(spent, last, entry.from.since(last.from));
+        entries.push_back(last);
         1
     }
 
     /// Keeps so many entries at most, the current one included; says how many are gone.
     fn keep(&mut self, kept: usize) -> u64 {
-        let gone = (self.past.len() + 1).saturating_sub(kept.max(1));
-        self.past.drain(..gone);
-        if self.past.capacity() > 2 * kept.max(MANY) {
-            self.past.shrink_to_fit();
+        let Some(before) = &mut self.before else { return 0 };
+        let entries = &mut before.entries;
+        let gone = (entries.len() + 1).saturating_sub(kept.max(1));
+        entries.drain(..gone);
+        if entries.capacity() > 2 * kept.max(MANY) {
+            entries.shrink_to_fit();
         }
         gone as u64
     }
 
     fn entries(&self) -> u64 {
-        self.past.len() as u64 + 1
+        self.before.as_ref().map_or(0, |before| before.entries.len() as u64) + 1
+    }
+
+    /// The entries before the current one, oldest first.
+    fn past(&self) -> impl DoubleEndedIterator<Item = &UsageEntry> {
+        self.before.iter().flat_map(|before| &before.entries)
     }
 
     /// Time in each state from `since` until `now`, and from when that is complete.
     fn times(&self, since: Option<Time>, now: Time) -> (Vec<StateTime>, Time) {
-        let mut times = Vec::new();
         let Some(since) = since.filter(|since| *since > self.known_since) else {
-            times.clone_from(&self.spent);
+            let mut times = self.before.as_ref().map_or_else(Vec::new, |before| before.spent.clone());
             add(&mut times, self.current, now.since(self.current.from));
             return (times, self.known_since);
         };
-        let mut until = now;
-        for entry in std::iter::once(&self.current).chain(self.past.iter().rev()) {
+        let (mut times, mut until) = (Vec::new(), now);
+        for entry in std::iter::once(&self.current).chain(self.past().rev()) {
             add(&mut times, *entry, until.since(entry.from.max(since).min(until)));
             until = entry.from.min(until);
             if until <= since {
@@ -153,7 +161,7 @@ impl ClusterState {
     /// The entries that are kept of a node, oldest first.
     pub fn usage_entries(&self, id: NodeId) -> Vec<UsageEntry> {
         let node = self.usage_history.nodes.get(id.index()).and_then(Option::as_ref);
-        node.into_iter().flat_map(|node| node.past.iter().copied().chain([node.current])).collect()
+        node.into_iter().flat_map(|node| node.past().copied().chain([node.current])).collect()
     }
 
     /// The node may be in another state when the turn is over.
@@ -172,9 +180,7 @@ impl ClusterState {
         }
         let Some(entry) = self.usage_now(now, id) else { return };
         let history = &mut self.usage_history;
-        if history.nodes.len() <= id.index() {
-            history.nodes.resize(id.index() + 1, None);
-        }
+        history.nodes.reach(id.index(), || None);
         history.count_time(now);
         history.counts[entry.usage as usize] += 1;
         history.entries += 1;

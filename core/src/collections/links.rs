@@ -3,13 +3,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Blocks;
+
 const NONE: u32 = u32::MAX;
 
 /// The neighbours of every entry, by its dense index.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Links {
     /// (previous, next) of each entry.
-    neighbours: Vec<(u32, u32)>,
+    neighbours: Blocks<(u32, u32)>,
 }
 
 /// The head of one list. Entries come out newest first.
@@ -33,9 +35,7 @@ impl Chain {
 impl Links {
     /// Puts `index` at the head of `chain`. It must not be on any chain of these links.
     pub fn push(&mut self, chain: &mut Chain, index: u32) {
-        if self.neighbours.len() <= index as usize {
-            self.neighbours.resize(index as usize + 1, (NONE, NONE));
-        }
+        self.neighbours.reach(index as usize, || (NONE, NONE));
         if chain.first != NONE {
             self.neighbours[chain.first as usize].0 = index;
         }

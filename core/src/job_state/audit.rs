@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::collections::reach;
 use crate::id::{Attempt, NodeId};
 use crate::messages::{Audit, Finding, HostMessage, NodeAudit, Outbox, Released};
 use crate::outcome::Outcome;
@@ -15,9 +16,7 @@ pub(super) struct OnNode(Vec<i64>);
 
 impl OnNode {
     pub(super) fn change(&mut self, node: NodeId, by: i64) {
-        if self.0.len() <= node.index() {
-            self.0.resize(node.index() + 1, 0);
-        }
+        reach(&mut self.0, node.index(), || 0);
         self.0[node.index()] += by;
     }
 

@@ -10,7 +10,7 @@ use crate::id::JobId;
 use crate::messages::{Outbox, Refusal};
 use crate::mutation::{self, Mutation};
 use crate::outcome::StopCause;
-use crate::spec::JobSpec;
+use crate::spec::{JobSpec, Relations};
 
 use super::JobState;
 
@@ -42,14 +42,16 @@ struct Basis {
 
 /// The tag of a job: its own number, if it names none.
 pub(super) fn tag_of(spec: &JobSpec, id: JobId) -> Arc<str> {
-    match &*spec.tag {
-        "" if !spec.basis.is_empty() => id.to_string().into(),
-        _ => Arc::clone(&spec.tag),
+    let Relations { basis, tag, .. } = &*spec.relations;
+    match (basis.as_str(), tag.as_str()) {
+        ("", _) => Arc::default(),
+        (_, "") => id.to_string().into(),
+        (_, tag) => tag.into(),
     }
 }
 
 fn key_of(spec: &JobSpec) -> Key {
-    (Arc::clone(&spec.requestor), Arc::clone(&spec.basis))
+    (Arc::clone(&spec.requestor), spec.relations.basis.as_str().into())
 }
 
 impl Bases {
@@ -88,20 +90,20 @@ impl Bases {
 impl JobState {
     /// Whether work of this tag may still come.
     pub(super) fn check_tag(&self, spec: &JobSpec, tag: &Arc<str>) -> Result<(), Refusal> {
-        if spec.basis.is_empty() {
+        if spec.relations.basis.is_empty() {
             return Ok(());
         }
         let Some(basis) = self.bases.by_key.get(&key_of(spec)) else { return Ok(()) };
         if !basis.replaced.contains(tag) || mutation::active(Mutation::TakeOldTag) {
             return Ok(());
         }
-        let (basis, by) = (Arc::clone(&spec.basis), Arc::clone(&basis.tag));
+        let (basis, by) = (key_of(spec).1, Arc::clone(&basis.tag));
         Err(Refusal::Superseded { basis, tag: Arc::clone(tag), by })
     }
 
     /// Cancels the jobs that a new one replaces.
     pub(super) fn supersede(&mut self, spec: &JobSpec, tag: Arc<str>, id: JobId, out: &mut Outbox) {
-        if spec.basis.is_empty() {
+        if spec.relations.basis.is_empty() {
             return;
         }
         let replaced = self.bases.enter(key_of(spec), tag, id);
@@ -111,7 +113,10 @@ impl JobState {
     }
 
     pub(super) fn leave_basis(&mut self, spec: &JobSpec, id: JobId) {
-        if let Some(basis) = self.bases.by_key.get_mut(&key_of(spec)).filter(|_| !spec.basis.is_empty()) {
+        if spec.relations.basis.is_empty() {
+            return;
+        }
+        if let Some(basis) = self.bases.by_key.get_mut(&key_of(spec)) {
             basis.jobs.remove(&id);
         }
     }

@@ -25,7 +25,8 @@ impl Group {
     /// A task that is being cancelled by itself does not come back, however its attempt has ended.
     pub(super) fn next_of_cancelled(&mut self, task: TaskId, next: Next) -> Next {
         let keep = mutation::active(Mutation::RequeueCancelled);
-        if keep || !self.cancelling.remove(&(task.role, task.index)) {
+        let cancelling = self.cancelling.there_mut();
+        if keep || !cancelling.is_some_and(|tasks| tasks.remove(&(task.role, task.index))) {
             return next;
         }
         match next {
@@ -101,13 +102,16 @@ impl JobState {
     fn drop_returned(&mut self, now: Time, guest: TaskId, out: &mut Outbox) {
         let group = self.group_mut(guest.group);
         debug_assert!(group.status == GroupStatus::Breaking, "guests start together with their hosts");
-        group.returned.retain(|returned| returned.task != guest);
+        if let Some(returned) = group.returned.there_mut() {
+            returned.retain(|returned| returned.task != guest);
+        }
         let state = group.end_of_guest(guest.role);
         group.set_state(guest, state);
         let role = &mut group.roles[usize::from(guest.role)];
         let result = if state == TaskState::Completed { TaskResult::None } else { TaskResult::Warn };
         role.result = role.result.max(result);
-        let delayed = role.tried.get_mut(&guest.index).and_then(|tried| tried.delayed.take());
+        let tried = role.tried.there_mut().and_then(|tried| tried.get_mut(&guest.index));
+        let delayed = tried.and_then(|tried| tried.delayed.take());
         if let Some((at, _)) = delayed {
             self.delays.remove(&(at, guest));
         }

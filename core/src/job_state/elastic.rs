@@ -155,7 +155,7 @@ impl JobState {
                 out.scheduler.push(SchedulerMessage::Discard { group: id, role: index as u16 });
             }
             role.discard_rest();
-            for (task, tried) in &mut role.tried {
+            for (task, tried) in role.tried.there_mut().into_iter().flatten() {
                 let task = TaskId { group: id, role: index as u16, index: *task };
                 forgotten.extend(tried.delayed.take().map(|(at, _)| (at, task)));
             }

@@ -44,8 +44,9 @@ impl JobState {
 
     /// A finished job is no unfinished part of its parent any more, if that is still known.
     pub(super) fn leave_parent(&mut self, parent: Option<JobId>, child: JobId) {
-        if let Some(parent) = parent.and_then(|parent| self.jobs.get_mut(parent.0)) {
-            parent.children.remove(&child);
+        let parent = parent.and_then(|parent| self.jobs.get_mut(parent.0));
+        if let Some(children) = parent.and_then(|parent| parent.children.there_mut()) {
+            children.remove(&child);
         }
     }
 
@@ -61,7 +62,7 @@ impl JobState {
         let mut tree = vec![job];
         let mut next = 0;
         while let Some(job) = tree.get(next).and_then(|id| self.job(*id).ok()) {
-            tree.extend(&job.children);
+            tree.extend(job.children.iter());
             next += 1;
         }
         tree

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use crate::collections::Seldom;
 use crate::id::{GroupId, TaskId};
 use crate::messages::{Outbox, ReturnedTask, SchedulerMessage};
 use crate::outcome::{StopCause, TaskState};
@@ -24,13 +25,13 @@ pub struct Group {
     /// Live attempts.
     pub live: u32,
     /// Tasks of a breaking group that wait until the whole group can start again.
-    pub(super) returned: Vec<ReturnedTask>,
+    pub(super) returned: Seldom<Vec<ReturnedTask>>,
     /// An atomic group starts again no sooner than this.
     pub not_before: Time,
     /// The pool whose claim it holds while it waits.
     pub assigned: Option<Arc<str>>,
     /// Tasks that are being cancelled while the rest of the group goes on.
-    pub(super) cancelling: BTreeSet<(u16, u32)>,
+    pub(super) cancelling: Seldom<BTreeSet<(u16, u32)>>,
     /// Why it is being withdrawn, if it is.
     withdrawal: Option<StopCause>,
     /// What was told to the Scheduler about an elastic group and has not come back by way of ClusterState:
@@ -66,10 +67,10 @@ impl Group {
             status: GroupStatus::Active,
             roles,
             live: 0,
-            returned: Vec::new(),
+            returned: Seldom::default(),
             not_before: Time::ZERO,
             assigned: None,
-            cancelling: BTreeSet::new(),
+            cancelling: Seldom::default(),
             withdrawal: None,
             fences: 0,
         }
@@ -121,7 +122,7 @@ impl Group {
         }
         self.status = GroupStatus::Withdrawing;
         self.withdrawal = Some(cause);
-        self.returned.clear();
+        self.returned.take();
         true
     }
 
@@ -135,9 +136,10 @@ impl Group {
             // Said on its own: members may have completed while it broke, and then none returns.
             out.scheduler.push(SchedulerMessage::Mend(id));
         }
-        for returned in self.returned.drain(..) {
+        for returned in self.returned.take() {
             let TaskId { role, index, .. } = returned.task;
-            if let Some(tried) = self.roles[usize::from(role)].tried.get_mut(&index) {
+            let tried = self.roles[usize::from(role)].tried.there_mut();
+            if let Some(tried) = tried.and_then(|tried| tried.get_mut(&index)) {
                 // Its time has come too: the group waits for the last of them.
                 tried.delayed = None;
             }

@@ -61,7 +61,7 @@ impl JobState {
     fn by_name(&self) -> (NamedJobs, NamedJobs) {
         let (mut sets, mut queues) = (NamedJobs::default(), NamedJobs::default());
         for (id, job) in self.jobs() {
-            sets.enter(&job.spec.job_set, id);
+            sets.enter(&job.spec.relations.job_set, id);
             if job.finished.is_none() {
                 queues.enter(&job.spec.standing.queue, id);
             }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::collections::Paged;
+use crate::collections::{Blocks, Paged, Seldom};
 use crate::id::{Attempt, GROUPS_PER_JOB_MAX, GroupId, JobId, NodeId, Ticket};
 use crate::machine::{Broken, Machine};
 use crate::messages::{
@@ -36,7 +36,7 @@ use crate::outcome::{Phase, TaskState};
 use crate::roll_up::{TaskResult, state_of_all};
 use crate::settings::Settings;
 use crate::spec::{GroupSpec, JobSpec, PoolDefault, Start, Tie};
-use crate::time::{Span, Time};
+use crate::time::{MaybeTime, Span, Time};
 
 pub use elastic::Bounds;
 pub use group::{Group, GroupStatus};
@@ -53,7 +53,7 @@ pub struct JobState {
     /// Jobs of which something was ever bound to a node.
     scheduled: u64,
     /// Live attempts by slot.
-    live: Vec<Option<LiveTask>>,
+    live: Blocks<Option<LiveTask>>,
     /// How many of them are on each node.
     #[serde(skip)]
     on_node: audit::OnNode,
@@ -74,7 +74,7 @@ pub struct Job {
     /// Most jobs have one group, and most groups one role: these need no room of their own.
     pub groups: SmallVec<[Group; 1]>,
     pub accepted: Time,
-    pub finished: Option<Time>,
+    pub finished: MaybeTime,
     pub spent: Spent,
     /// Something of it was bound to a node.
     was_scheduled: bool,
@@ -82,7 +82,7 @@ pub struct Job {
     /// Why it was aborted, if it was.
     pub aborted: Option<Arc<str>>,
     /// Unfinished jobs that are parts of it.
-    pub children: BTreeSet<JobId>,
+    pub children: Seldom<BTreeSet<JobId>>,
     /// So many jobs it is a part of, one inside the other.
     depth: u8,
 }
@@ -110,8 +110,17 @@ pub struct LiveTask {
     pub attempt: Attempt,
     pub node: NodeId,
     pub since: Time,
+    /// It runs, the preparations over. Apart from the moment: so a place without a record needs no more room.
+    has_begun: bool,
+    /// Since when it runs, if it does.
+    ran_from: Time,
+}
+
+impl LiveTask {
     /// Since when it runs, the preparations over.
-    pub began: Option<Time>,
+    pub fn began(&self) -> Option<Time> {
+        self.has_begun.then_some(self.ran_from)
+    }
 }
 
 impl JobState {
@@ -123,7 +132,7 @@ impl JobState {
             jobs: Paged::default(),
             unfinished: 0,
             scheduled: 0,
-            live: Vec::new(),
+            live: Blocks::default(),
             on_node: audit::OnNode::default(),
             finished: retention::Finished::default(),
             delays: retries::Delays::default(),
@@ -185,7 +194,7 @@ impl JobState {
         let id = JobId(self.last_job + 1);
         let tag = bases::tag_of(&spec, id);
         let depth = match self
-            .check_parent(spec.parent)
+            .check_parent(spec.relations.parent)
             .and_then(|depth| self.check_tag(&spec, &tag).map(|()| depth))
         {
             Ok(depth) => depth,
@@ -200,10 +209,10 @@ impl JobState {
                 tasks: spec.max,
                 min: spec.min,
                 initial: spec.initial.unwrap_or(spec.min),
-                duration: spec.duration,
+                duration: spec.duration.get(),
                 task_key: spec.task_key.clone(),
                 adopted: adopted_tasks(adopted, index, role),
-                timeout: spec.timeout,
+                timeout: spec.timeout.get(),
                 on_preempt: spec.on_preempt,
             });
             let roles = roles.collect();
@@ -211,7 +220,7 @@ impl JobState {
                 group: GroupId::new(id, index as u16),
                 start: group.start,
                 hops: group.hops,
-                freeze: group.freeze,
+                freeze: group.freeze.get(),
                 tie: tie(&spec, group, self.settings.pool),
                 on_unsatisfiable: group.on_unsatisfiable.unwrap_or(self.settings.on_unsatisfiable),
                 requestor: Arc::clone(&spec.requestor),
@@ -221,21 +230,21 @@ impl JobState {
         }
         let unfinished_groups = groups.len() as u32;
         out.host.push(HostMessage::Accepted { job: id, spec: Arc::clone(&spec) });
-        self.sets.enter(&spec.job_set, id);
+        self.sets.enter(&spec.relations.job_set, id);
         self.queues.enter(&spec.standing.queue, id);
         let job = Job {
             spec,
             groups,
             accepted: now,
-            finished: None,
+            finished: MaybeTime::NONE,
             spent: Spent::default(),
             was_scheduled: false,
             unfinished_groups,
             aborted: None,
-            children: BTreeSet::new(),
+            children: Seldom::default(),
             depth,
         };
-        self.enter_parent(job.spec.parent, id);
+        self.enter_parent(job.spec.relations.parent, id);
         self.jobs.insert(id.0, job);
         self.unfinished += 1;
         out.reply(ticket, Answer::Accepted(id));
@@ -244,11 +253,10 @@ impl JobState {
     fn committed(&mut self, now: Time, started: Started, out: &mut Outbox) {
         let Started { attempt, node } = started;
         let index = attempt.slot.index();
-        if self.live.len() <= index {
-            self.live.resize(index + 1, None);
-        }
+        self.live.reach(index, || None);
         assert!(self.live[index].is_none(), "a slot is used again only after its release");
-        self.live[index] = Some(LiveTask { attempt, node, since: now, began: None });
+        let (has_begun, ran_from) = (false, Time::ZERO);
+        self.live[index] = Some(LiveTask { attempt, node, since: now, has_begun, ran_from });
         self.on_node.change(node, 1);
         let id = attempt.task.group;
         let job = self.jobs.get_mut(id.job().0).expect("an unfinished job is kept");
@@ -263,7 +271,7 @@ impl JobState {
         let live = self.live.get_mut(attempt.slot.index()).and_then(Option::as_mut);
         if let Some(live) = live.filter(|live| live.attempt == attempt) {
             if phase == Phase::Running {
-                live.began = Some(now);
+                (live.has_begun, live.ran_from) = (true, now);
             }
             self.group_mut(attempt.task.group).set_state(attempt.task, phase.state());
         }
@@ -279,7 +287,7 @@ impl JobState {
         let role = &job.spec.groups[id.index()].roles[usize::from(attempt.task.role)];
         let (retries, on_preempt) = (&role.retries, role.on_preempt);
         let group = &mut job.groups[id.index()];
-        job.spent.add(live.since, live.began, now);
+        job.spent.add(live.since, live.began(), now);
         group.live -= 1;
         let next = group.decide(released, &live, retries.as_deref(), now);
         let next = next.after_stop(outcome, on_preempt.unwrap_or(self.settings.rebalance.on_preempt));
@@ -291,7 +299,7 @@ impl JobState {
             node,
             outcome,
             bound: live.since,
-            began: live.began,
+            began: live.began(),
             at: now,
             state,
         });
@@ -317,11 +325,11 @@ impl JobState {
         out.forget_group(id);
         job.unfinished_groups -= 1;
         if job.unfinished_groups == 0 {
-            job.finished = Some(now);
+            job.finished = now.into();
             let (state, result) = (job.state(), job.result());
             out.job_event(JobEvent::Finished { job: job_id, state, result, at: now });
             let spec = Arc::clone(&job.spec);
-            self.leave_parent(spec.parent, job_id);
+            self.leave_parent(spec.relations.parent, job_id);
             self.leave_basis(&spec, job_id);
             self.queues.leave(&spec.standing.queue, job_id);
             self.unfinished -= 1;

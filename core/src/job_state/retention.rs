@@ -49,7 +49,7 @@ impl JobState {
     pub(super) fn forget_old(&mut self, now: Time, out: &mut Outbox) {
         while let Some(id) = self.finished.pop_expired(now, self.settings.retention) {
             let job = self.jobs.remove(id.0).expect("a finished job is kept until it expires");
-            self.sets.leave(&job.spec.job_set, id);
+            self.sets.leave(&job.spec.relations.job_set, id);
             out.job_event(JobEvent::Expired { job: id });
             let summary = &mut self.finished.summary;
             summary.tasks += job.spec.tasks();

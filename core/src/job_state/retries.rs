@@ -76,7 +76,7 @@ impl Tried {
         if self.attempts.len() == ATTEMPTS_KEPT {
             self.attempts.pop_front();
         }
-        let (bound, began, ended) = (live.since, live.began, now);
+        let (bound, began, ended) = (live.since, live.began(), now);
         self.attempts.push_back(AttemptRecord { number: attempt.number, node, bound, began, ended, outcome });
         if matches!(outcome, Outcome::Failed(_) | Outcome::TimedOut(_)) {
             self.avoided.retain(|avoided| *avoided != node);
@@ -174,7 +174,7 @@ impl Group {
     pub(super) fn forget_delays(&mut self) -> Vec<(Time, u16, u32)> {
         let mut forgotten = Vec::new();
         for (index, role) in self.roles.iter_mut().enumerate() {
-            for (task, tried) in &mut role.tried {
+            for (task, tried) in role.tried.there_mut().into_iter().flatten() {
                 forgotten.extend(tried.delayed.take().map(|(at, _)| (at, index as u16, *task)));
             }
         }
@@ -233,7 +233,8 @@ impl JobState {
         while let Some((at, task)) = self.delays.first().copied().filter(|(at, _)| *at <= now) {
             self.delays.remove(&(at, task));
             let group = self.group_mut(task.group);
-            let tried = group.roles[usize::from(task.role)].tried.get_mut(&task.index);
+            let tried = group.roles[usize::from(task.role)].tried.there_mut();
+            let tried = tried.and_then(|tried| tried.get_mut(&task.index));
             let delayed = tried.and_then(|tried| tried.delayed.take());
             // Whoever came back with its group waits for no time any more.
             let Some((_, number)) = delayed else { continue };

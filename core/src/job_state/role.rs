@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use crate::collections::Seldom;
 use crate::outcome::TaskState;
 use crate::roll_up::TaskResult;
 use crate::spec::RoleSpec;
@@ -31,7 +32,7 @@ pub struct Role {
     /// What came of the tasks that are final.
     pub result: TaskResult,
     /// Tasks of which an attempt did not end well.
-    pub tried: BTreeMap<u32, Tried>,
+    pub tried: Seldom<BTreeMap<u32, Tried>>,
 }
 
 impl Role {
@@ -48,7 +49,7 @@ impl Role {
             closed: None,
             bounds: None,
             result: TaskResult::New,
-            tried: BTreeMap::new(),
+            tried: Seldom::default(),
         }
     }
 

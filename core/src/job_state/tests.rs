@@ -238,7 +238,7 @@ fn attempts_of_which_only_the_ledger_or_only_jobs_know_are_found() {
             version: 1,
             facts: Arc::new(NodeFacts::default()),
             capacity: Resources::new(),
-            reserved: Resources::new(),
+            reserved: Resources::new().into(),
             open: true,
             state: NodeState::default(),
             breakdown: None,
@@ -264,4 +264,12 @@ fn attempts_of_which_only_the_ledger_or_only_jobs_know_are_found() {
             assert_eq!(out.scheduler, [SchedulerMessage::Return(vec![again])]);
         }
     }
+}
+
+/// Goal: what is there for every job and live attempt stays small.
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn what_is_there_often_is_small() {
+    assert_eq!(size_of::<Option<LiveTask>>(), 48);
+    assert_eq!(size_of::<Job>(), 264);
 }

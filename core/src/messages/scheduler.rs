@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::breakdown::Breakdown;
+use crate::collections::Seldom;
 use crate::explanation::Subject;
 use crate::id::{Attempt, GroupId, JobId, NodeId, TaskId, Ticket};
 use crate::outcome::{Outcome, StopCause};
@@ -236,7 +237,7 @@ pub struct NodeView {
     pub facts: Arc<NodeFacts>,
     pub capacity: Resources,
     /// So much of that is used by others.
-    pub reserved: Resources,
+    pub reserved: Seldom<Resources>,
     /// Whether the node takes new work.
     pub open: bool,
     /// Why, if it does not.

@@ -153,7 +153,7 @@ impl<'a> DryRun<'a> {
         if let Some(parent) = &plan.parent {
             let what = || format!("no job named `{parent}` was submitted before `{}`", spec.name);
             let unknown = || PlanError::Impossible { field: "parent".into(), what: what() };
-            spec.parent = Some(*self.numbers.get(parent).ok_or_else(unknown)?);
+            spec.relations.parent = Some(*self.numbers.get(parent).ok_or_else(unknown)?);
         }
         let spec = Arc::new(spec);
         self.jobs.push(Arc::clone(&spec));
@@ -163,7 +163,7 @@ impl<'a> DryRun<'a> {
         for (index, group) in spec.groups.iter().enumerate() {
             let id = GroupId::new(job, index as u16);
             for (role, spec) in group.roles.iter().enumerate() {
-                if let Some(duration) = spec.duration {
+                if let Some(duration) = spec.duration.get() {
                     self.courses.durations.insert((id, role as u16), duration);
                 }
             }

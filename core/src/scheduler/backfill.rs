@@ -28,7 +28,7 @@ impl Scheduler {
         let overhead = self.settings.deadlines.overhead;
         let of_role = |index: usize| {
             let role = &group.roles[index];
-            let stopped = || role.timeout.map(|timeout| Span(timeout.0.saturating_add(overhead.0)));
+            let stopped = || role.timeout.get().map(|timeout| Span(timeout.0.saturating_add(overhead.0)));
             role.declares().or_else(stopped).or(job.lifetime())
         };
         if !atomic {

@@ -45,7 +45,7 @@ impl Scheduler {
         for (id, node) in self.nodes.iter() {
             let (mut free, mut company) = (node.view.offered(), Company::default());
             for live in self.live.on_node(node.attempts) {
-                promise!(1, live.node == Some(id), "{} is chained to a wrong node", live.attempt);
+                promise!(1, live.node() == Some(id), "{} is chained to a wrong node", live.attempt);
                 free -= self.request_of(live.attempt.task);
                 company.join(self.shape_of(live.attempt.task));
             }
@@ -60,7 +60,7 @@ impl Scheduler {
             promise!(1, company == node.company, "{id} has {company:?}, the view says {:?}", node.company);
             promise!(1, free == node.free, "{id} has {free:?} free, the view says {:?}", node.free);
         }
-        let on_nodes = self.live.iter().filter(|live| live.node.is_some()).count();
+        let on_nodes = self.live.iter().filter(|live| live.node().is_some()).count();
         promise!(1, chained as usize == on_nodes, "a charged attempt is on no node");
         for (kind, sum) in (0..self.settings.kinds.len()).map(|kind| {
             let kind = KindId(kind as u16);

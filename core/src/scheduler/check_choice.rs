@@ -59,7 +59,7 @@ impl Scheduler {
 
     fn plain_choice_among(&self, spec: &ShapeSpec, mut members: Vec<Member<'_>>) -> Option<NodeId> {
         let choice = spec.placement.unwrap_or(self.settings.placement);
-        let service = spec.service.as_ref().map_or("", |(service, _)| service);
+        let service = spec.service.as_deref().map_or("", |(service, _)| service);
         for fact in &spec.spread {
             let branch = fewest_of_service(&members, fact, spec, service)?;
             members.retain(|(_, node)| node.view.facts.fact(fact).unwrap_or_default() == branch);

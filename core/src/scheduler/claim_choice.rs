@@ -46,7 +46,7 @@ impl Scheduler {
         let group = groups::find(&self.jobs, live.attempt.task.group).expect("a group outlives it");
         let role = &group.roles[usize::from(live.attempt.task.role)];
         let mean = || role.task_key.as_ref().and_then(|key| self.durations.mean(key));
-        let expected = role.expects().or_else(mean).or(role.timeout);
+        let expected = role.expects().or_else(mean).or(role.timeout.get());
         match expected.map(|expected| live.since + expected).filter(|end| *end > now) {
             Some(at) => End { at, is_guess: false },
             None => {
@@ -167,7 +167,7 @@ impl Scheduler {
             let live = *self.live.get(attempt.slot).expect("only live attempts are supposed to end");
             let group = groups::find(&self.jobs, attempt.task.group).expect("a group outlives it");
             let spec = Arc::clone(&group.roles[usize::from(attempt.task.role)].spec);
-            let node = live.node.expect("it was found on a node");
+            let node = live.node().expect("it was found on a node");
             match ended {
                 true => self.nodes.give_back(node, &spec),
                 false => self.nodes.take(node, &spec),
@@ -190,7 +190,7 @@ impl Scheduler {
         }
         let mut on_node: BTreeMap<NodeId, Vec<(End, Attempt)>> = BTreeMap::new();
         for (end, attempt) in ends {
-            let node = self.live.get(attempt.slot).and_then(|live| live.node)?;
+            let node = self.live.get(attempt.slot).and_then(|live| live.node())?;
             if shapes.contains_key(&node) {
                 on_node.entry(node).or_default().push((*end, *attempt));
             }

@@ -173,7 +173,7 @@ impl Scheduler {
         for slot in &pending {
             let live = self.live.get(*slot).expect("who is waited for is live");
             let request = self.request_of(live.attempt.task).clone();
-            *needs.get_mut(&live.node.expect("it is on a node")).expect("on its nodes") -= &request;
+            *needs.get_mut(&live.node().expect("it is on a node")).expect("on its nodes") -= &request;
         }
         let mut kept = Vec::new();
         for (node, need) in needs {

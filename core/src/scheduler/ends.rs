@@ -90,7 +90,7 @@ impl Scheduler {
             elastic.live -= 1;
             elastic.stopping -= u32::from(live.stopping);
         }
-        if let Some(node) = live.node {
+        if let Some(node) = live.node() {
             let shape = &group.roles[usize::from(attempt.task.role)].spec;
             self.nodes.unlink(node, attempt.slot, &mut self.live);
             if self.earmarks.is_empty() || !self.earmarks.take_in(attempt.slot, node, shape) {
@@ -110,7 +110,7 @@ impl Scheduler {
                 continue;
             }
             let (node, grown) =
-                self.live.get(attempt.slot).map_or((None, false), |live| (live.node, live.grown));
+                self.live.get(attempt.slot).map_or((None, false), |live| (live.node(), live.grown));
             if !self.end_live(turn.now, attempt) {
                 continue;
             }

@@ -187,7 +187,7 @@ impl Faults {
         if self.flagged.is_empty() || shape.rules.node.is_some() {
             return None;
         }
-        self.flagged.get(shape.service.as_ref()?)
+        self.flagged.get(shape.service.as_deref()?)
     }
 
     pub(super) fn is_flagged_for(&self, shape: &ShapeSpec, node: NodeId) -> bool {
@@ -240,7 +240,7 @@ impl Scheduler {
         let Released { attempt, node, .. } = released;
         let group = groups::find(&self.jobs, attempt.task.group).expect("a group outlives its attempts");
         let shape = &group.roles[usize::from(attempt.task.role)].spec;
-        let Some(service) = shape.service.as_ref().filter(|_| shape.rules.node.is_none()) else { return };
+        let Some(service) = shape.service.as_deref().filter(|_| shape.rules.node.is_none()) else { return };
         if mutation::active(Mutation::ForgetFailure) && attempt.slot.0.is_multiple_of(3) {
             return;
         }

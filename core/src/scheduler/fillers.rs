@@ -216,7 +216,7 @@ impl Scheduler {
         fillers.sort_unstable_by_key(|live| Reverse((live.since, live.attempt.task)));
         let (mut units, mut gone): (Vec<Unit>, BTreeSet<Slot>) = Default::default();
         for live in fillers {
-            let is_needed = live.node.and_then(|node| rooms.get(&node)).is_some_and(|room| !has_room(room));
+            let is_needed = live.node().and_then(|node| rooms.get(&node)).is_some_and(|room| !has_room(room));
             if !is_needed || gone.contains(&live.attempt.slot) {
                 continue;
             }

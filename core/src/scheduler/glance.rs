@@ -38,7 +38,7 @@ impl Scopes {
         if most == 0 {
             return None;
         }
-        let service = shape.service.as_ref().map(|(service, _)| service);
+        let service = shape.service.as_ref().map(|named| &named.0);
         let (passed, best): (Cell<u64>, Cell<Passed>) = Default::default();
         let accept = |position: usize| {
             let id = NodeId(position as u32);

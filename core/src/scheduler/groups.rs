@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::collections::{Chain, Paged};
+use crate::collections::{Chain, Paged, Seldom};
 use crate::id::{GroupId, NodeId};
 use crate::messages::RoleArrival;
 use crate::spec::{Hops, OnPreempt, ShapeSpec, Standing, Start, Tie};
-use crate::time::{Span, Time};
+use crate::time::{MaybeSpan, Span, Time};
 
 use super::account::RunClock;
 use super::ageing::Age;
@@ -88,7 +88,7 @@ pub(super) struct RoleView {
     /// The first task that never started.
     fresh: u32,
     /// Tasks that wait once more, and the number of their next attempt.
-    pub(super) returned: BTreeMap<u32, u32>,
+    pub(super) returned: Seldom<BTreeMap<u32, u32>>,
     /// What befell some of its tasks, if anything did.
     setbacks: Option<Box<Setbacks>>,
     /// How many of the waiting tasks its shape's queue counts.
@@ -100,7 +100,7 @@ pub(super) struct RoleView {
     /// Under which name run times are remembered.
     pub(super) task_key: Option<Arc<str>>,
     /// How long each task may run, if the role says so.
-    pub(super) timeout: Option<Span>,
+    pub(super) timeout: MaybeSpan,
     /// What becomes of a task that is stopped for others, if the role says so.
     pub(super) on_preempt: Option<OnPreempt>,
     /// If its group may vary in size.
@@ -137,7 +137,7 @@ impl JobView {
 
     pub(super) fn lifetime(&self) -> Option<Span> {
         let standing = self.standing.as_ref().filter(|standing| !standing.1.firm);
-        standing.and_then(|standing| standing.1.lifetime)
+        standing.and_then(|standing| standing.1.lifetime.get())
     }
 
     /// It is never stopped for somebody else's sake.
@@ -211,7 +211,7 @@ impl GroupView {
 impl RoleView {
     pub(super) fn new(shape: ShapeId, role: RoleArrival, adopted: u32) -> RoleView {
         let RoleArrival { shape: spec, tasks, timeout, on_preempt, duration, task_key, .. } = role;
-        let (fresh, returned, order) = (adopted.min(tasks), BTreeMap::new(), Order::default());
+        let (fresh, returned, order) = (adopted.min(tasks), Seldom::default(), Order::default());
         let expected = duration.map_or(0, milliseconds);
         let declared = duration.is_some();
         RoleView {
@@ -226,7 +226,7 @@ impl RoleView {
             expected,
             declared,
             task_key,
-            timeout,
+            timeout: timeout.into(),
             on_preempt,
             elastic: None,
         }
@@ -292,7 +292,7 @@ impl RoleView {
 
     /// The next task to start and the number of its attempt: those that came back go first.
     pub(super) fn take(&mut self) -> (u32, u32) {
-        match self.returned.pop_first() {
+        match self.returned.there_mut().and_then(BTreeMap::pop_first) {
             Some((index, number)) => {
                 if let Some(setbacks) = &mut self.setbacks {
                     setbacks.avoided.remove(&index);
@@ -380,7 +380,7 @@ impl RoleView {
 
     pub(super) fn abandon_waiting(&mut self) {
         self.fresh = self.tasks;
-        self.returned.clear();
+        self.returned.take();
         if let Some(setbacks) = &mut self.setbacks {
             setbacks.avoided.clear();
         }

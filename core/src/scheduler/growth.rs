@@ -23,11 +23,8 @@ pub(super) fn surplus_order(rank: u128, role: &RoleView, entry: Entry) -> Order 
     let (above, span) = (size.saturating_sub(elastic.min), elastic.max.saturating_sub(elastic.min).max(1));
     let fulfilment = (u64::from(above) * WHOLE / u64::from(span)).min(2 * WHOLE - 1);
     let Size { gpus, cpus, memory } = Size::of([&role.spec.request]);
-    Order {
-        rank,
-        arrival: fulfilment << 32 | gpus << 24 | cpus,
-        last: memory << 48 | entry.group.order() & ((1 << 48) - 1),
-    }
+    let last = memory << 48 | entry.group.order() & ((1 << 48) - 1);
+    Order::new(rank, fulfilment << 32 | gpus << 24 | cpus, last)
 }
 
 /// What is compared of requests where nothing else tells jobs apart: numbers that are the smaller the more is
@@ -61,11 +58,8 @@ impl Size {
 
     /// After what jobs are compared by the larger goes first, and only then who came first.
     pub(super) fn order(self, rank: u128, entry: Entry) -> Order {
-        Order {
-            rank,
-            arrival: self.gpus << 56 | self.cpus << 32 | self.memory << 16,
-            last: entry.group.order() << 16 | u64::from(entry.role),
-        }
+        let last = entry.group.order() << 16 | u64::from(entry.role);
+        Order::new(rank, self.gpus << 56 | self.cpus << 32 | self.memory << 16, last)
     }
 }
 

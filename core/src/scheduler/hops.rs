@@ -205,7 +205,7 @@ impl RegionSearch<'_> {
 
 /// The order in which nodes of a region are taken: fewest tasks of the service, fewest tasks, id.
 fn preference(node: NodeId, company: &Company, shape: &ShapeSpec) -> (u32, u32, NodeId) {
-    let service = shape.service.as_ref().map_or(0, |(service, _)| company.of_service(service));
+    let service = shape.service.as_deref().map_or(0, |(service, _)| company.of_service(service));
     (service, company.tasks, node)
 }
 

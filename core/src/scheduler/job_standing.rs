@@ -34,7 +34,7 @@ fn urgency(priority: i32) -> u32 {
 
 /// When a job is to be finished; never, if nobody says so.
 fn finish_by(job: &JobView) -> Time {
-    job.standing.as_deref().and_then(|(_, standing)| standing.finish_by).unwrap_or(Time::NEVER)
+    job.standing.as_deref().and_then(|(_, standing)| standing.finish_by.get()).unwrap_or(Time::NEVER)
 }
 
 /// A moment as orders carry it that have room for no more.
@@ -80,12 +80,14 @@ pub(super) fn order(
             let band = band.map_or(0, |band| band as u128);
             Order::by_arrival(band << 96 | urgency << 64 | u128::from(finish_by(job).0), entry)
         }
-        JobKey::LeastRunning => Order {
-            rank: urgency << 96 | u128::from(tenths(finish_by(job))) << 64 | if last { 0 } else { turn(job) },
-            arrival: entry.group.job().0,
+        JobKey::LeastRunning => {
+            let rank =
+                urgency << 96 | u128::from(tenths(finish_by(job))) << 64 | if last { 0 } else { turn(job) };
             // The longest task first.
-            last: u64::from(!expected) << 32 | (entry.group.index() as u64) << 16 | u64::from(entry.role),
-        },
+            let last =
+                u64::from(!expected) << 32 | (entry.group.index() as u64) << 16 | u64::from(entry.role);
+            Order::new(rank, entry.group.job().0, last)
+        }
         JobKey::RunTime => {
             let clock = job.clock.as_ref();
             let ahead = clock.map(|clock| clock.clock.ahead(now, clock.cost, COST_SCALE.into(), ahead));
@@ -436,7 +438,7 @@ impl Scheduler {
             Some(Phase::Running) => {
                 // What the step itself costs must not put the dearer one last: among equals GPUs go first.
                 let so_far = |clock: &JobClock| clock.clock.value(now, clock.cost).parts();
-                let rank = job.clock.as_deref().map_or(order.rank, so_far);
+                let rank = job.clock.as_deref().map_or(order.rank(), so_far);
                 surplus_order(rank, role, entry)
             }
             _ => order,

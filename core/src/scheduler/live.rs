@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::collections::{Chain, Links};
+use crate::collections::{Blocks, Chain, Links};
 use crate::id::{Attempt, NodeId, Slot, TaskId};
 use crate::time::Time;
 
@@ -13,7 +13,7 @@ use super::leaf::LeafId;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct LiveTable {
-    entries: Vec<Option<LiveView>>,
+    entries: Blocks<Option<LiveView>>,
     /// Slots to be used again, last in first out.
     vacant: Vec<Slot>,
     by_node: Links,
@@ -34,8 +34,7 @@ pub(super) type Starts = BTreeSet<(Time, TaskId, Slot)>;
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct LiveView {
     pub(super) attempt: Attempt,
-    /// `None` once the node was removed while the placement was on its way.
-    pub(super) node: Option<NodeId>,
+    node: NodeId,
     pub(super) since: Time,
     /// It was told to stop.
     pub(super) stopping: bool,
@@ -43,6 +42,15 @@ pub(super) struct LiveView {
     pub(super) grown: bool,
     /// It was let onto what is claimed until the claimant can start.
     pub(super) fills: bool,
+    /// The node was removed while the placement was on its way.
+    is_nowhere: bool,
+}
+
+impl LiveView {
+    /// Where it runs, unless the node was removed while the placement was on its way.
+    pub(super) fn node(&self) -> Option<NodeId> {
+        (!self.is_nowhere).then_some(self.node)
+    }
 }
 
 impl LiveTable {
@@ -54,15 +62,17 @@ impl LiveTable {
     /// Enters a new attempt and gives it a slot.
     pub(super) fn insert(&mut self, task: TaskId, number: u32, node: NodeId, since: Time) -> Attempt {
         let slot = self.vacant.pop().unwrap_or_else(|| {
-            self.entries.push(None);
-            Slot(self.entries.len() as u32 - 1)
+            let index = self.entries.len();
+            self.entries.reach(index, || None);
+            Slot(index as u32)
         });
         let attempt = Attempt { task, number, slot };
         if self.by_start.is_some() {
             self.fresh.push(slot);
         }
+        let (stopping, grown, fills, is_nowhere) = (false, false, false, false);
         self.entries[slot.index()] =
-            Some(LiveView { attempt, node: Some(node), since, stopping: false, grown: false, fills: false });
+            Some(LiveView { attempt, node, since, stopping, grown, fills, is_nowhere });
         attempt
     }
 
@@ -145,7 +155,7 @@ impl LiveTable {
 
     /// The node of this attempt is gone: there is nothing to give back to.
     pub(super) fn leave_node(&mut self, slot: Slot) {
-        self.get_mut(slot).expect("the attempt is live").node = None;
+        self.get_mut(slot).expect("the attempt is live").is_nowhere = true;
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &LiveView> {

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::collections::{Chain, FitTree};
+use crate::collections::{Chain, FitTree, reach};
 use crate::id::{NodeId, Slot};
 use crate::messages::NodeView;
 use crate::resources::{KindId, Resources};
 use crate::settings::FaultySettings;
-use crate::spec::{Company, Filters, NodeChoice, NodeFacts, PoolState, ShapeSpec};
+use crate::spec::{Company, Filters, KnownFacts, NodeChoice, NodeFacts, PoolState, ShapeSpec};
 
 use super::faults::Faults;
 use super::live::LiveTable;
@@ -121,6 +121,10 @@ impl Nodes {
         self.index = FitTree::new(u64::MAX, width);
         self.open_free = vec![0; width];
         self.capacity = vec![0; width];
+        let mut known = KnownFacts::default();
+        for entry in self.entries.iter_mut().flatten() {
+            known.enter(&mut entry.view.facts);
+        }
         for index in 0..self.entries.len() {
             self.enter(NodeId(index as u32));
         }
@@ -174,9 +178,7 @@ impl Nodes {
 
     /// Takes in what ClusterState says of a node; what is charged to it stays charged.
     pub(super) fn update(&mut self, id: NodeId, view: NodeView) {
-        if self.entries.len() <= id.index() {
-            self.entries.resize_with(id.index() + 1, || None);
-        }
+        reach(&mut self.entries, id.index(), || None);
         self.leave(id);
         match view.breakdown.is_some() {
             true => self.broken_down.insert(id),

@@ -52,7 +52,7 @@ fn detail(filter: &Filter, shape: &ShapeSpec, node: &NodeEntry, kinds: &Kinds) -
         Filter::Platform => format!("has the platform {}", platform(facts)),
         Filter::Ports => format!("has {} in use", taken_ports(shape, node)),
         Filter::Replicas => {
-            let service = shape.service.as_ref().map_or("", |(service, _)| service);
+            let service = shape.service.as_deref().map_or("", |(service, _)| service);
             let count = node.company.of_service(service);
             format!("has {count} replicas of `{service}`, and {} are allowed", shape.max_per_node)
         }

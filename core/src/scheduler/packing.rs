@@ -63,7 +63,7 @@ impl Room {
     /// How many tasks of this shape find room, up to `most`.
     pub(super) fn places_for(&self, shape: &ShapeSpec, most: u64) -> u64 {
         let most = self.places_at_most(shape, most);
-        let service = shape.service.as_ref().filter(|_| shape.max_per_node > 0);
+        let service = shape.service.as_deref().filter(|_| shape.max_per_node > 0);
         let there = service.map(|(service, _)| self.company.of_service(service));
         there.map_or(most, |there| most.min(u64::from(shape.max_per_node.saturating_sub(there))))
     }

@@ -106,7 +106,7 @@ impl Turn {
 
     /// Begins a part of its own, to which placements of one role are added.
     pub(super) fn begin_part(&mut self, role: &RoleView, atomic: bool, adopted: bool) {
-        let (shape, timeout) = (Arc::clone(&role.spec), role.timeout);
+        let (shape, timeout) = (Arc::clone(&role.spec), role.timeout.get());
         self.parts.push(PlanPart { shape, count: 0, atomic, bound_to_next: false, adopted, timeout });
         self.last = None;
     }

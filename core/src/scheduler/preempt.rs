@@ -200,7 +200,7 @@ impl Scheduler {
         let unassigned = self.live.stopping().filter(|live| !self.earmarks.waits_for(live.attempt.slot));
         let ending: BTreeMap<Slot, (NodeId, Arc<ShapeSpec>)> = unassigned
             .filter_map(|live| {
-                Some((live.attempt.slot, (live.node?, Arc::clone(self.spec_of(live.attempt.task)))))
+                Some((live.attempt.slot, (live.node()?, Arc::clone(self.spec_of(live.attempt.task)))))
             })
             .collect();
         for (node, shape) in ending.values() {

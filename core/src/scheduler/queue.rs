@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::collections::Paged;
+use crate::collections::{Paged, Seldom};
 use crate::id::GroupId;
 
 use super::groups::{self, JobView};
@@ -28,7 +28,7 @@ pub(super) type Queued = (Order, Entry);
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Queue {
     arrivals: VecDeque<Queued>,
-    others: BTreeSet<Queued>,
+    others: Seldom<BTreeSet<Queued>>,
     /// Tasks that wait here.
     pub(super) tasks: u64,
 }
@@ -109,7 +109,9 @@ impl Queue {
             return;
         }
         self.arrivals.retain(|queued| waits(*queued));
-        self.others.retain(|queued| waits(*queued));
+        if let Some(others) = self.others.there_mut() {
+            others.retain(|queued| waits(*queued));
+        }
     }
 }
 
@@ -149,7 +151,7 @@ mod tests {
         let mut queue = Queue::default();
         let (_, late) = queued(9);
         let ahead = (Order::by_arrival(0, late), late);
-        let rank = |(order, entry): Queued| (Order { rank: 1, ..order }, entry);
+        let rank = |(order, entry): Queued| (Order::new(1, order.arrival, order.last), entry);
         queue.add(rank(queued(1)), 1);
         queue.add(ahead, 1);
         assert_eq!(queue.head(|_| true), Some(ahead));

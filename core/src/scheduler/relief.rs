@@ -141,7 +141,7 @@ impl Scheduler {
         if group.start == Start::Independent || above {
             return (vec![slot], false);
         }
-        let here = members().filter(|live| live.node == Some(node) && !live.stopping);
+        let here = members().filter(|live| live.node() == Some(node) && !live.stopping);
         (here.map(|live| live.attempt.slot).filter(|slot| !gone.contains(slot)).collect(), true)
     }
 }

@@ -264,7 +264,7 @@ impl Scheduler {
     /// The node of a candidate, and what it holds there.
     pub(super) fn held_by(&self, slot: Slot) -> (NodeId, Arc<ShapeSpec>) {
         let live = self.live.get(slot).expect("candidates are live");
-        (live.node.expect("candidates are on a node"), Arc::clone(self.spec_of(live.attempt.task)))
+        (live.node().expect("candidates are on a node"), Arc::clone(self.spec_of(live.attempt.task)))
     }
 
     pub(super) fn spec_of(&self, task: TaskId) -> &Arc<ShapeSpec> {

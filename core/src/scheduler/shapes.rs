@@ -9,11 +9,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::collections::{Deadlines, Paged};
+use crate::collections::{Deadlines, Paged, Seldom};
 use crate::id::NodeId;
 use crate::resources::Resources;
 use crate::spec::ShapeSpec;
-use crate::time::{Span, Time};
+use crate::time::{MaybeSpan, Span, Time};
 
 use super::groups::JobView;
 use super::leaf::{Leaf, LeafId};
@@ -29,13 +29,16 @@ use super::windows::Window;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(super) struct ShapeId(pub(super) u32);
 
+/// Tasks inside one pool and where they look for nodes, by pool.
+type InPools = BTreeMap<Arc<str>, (Arc<ShapeSpec>, ScopeId)>;
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Shape {
     pub(super) key: ShapeKey,
     /// The share in which its tasks wait.
     pub(super) leaf: LeafId,
     /// The lifetime of its tasks, where limits tell them apart by it.
-    lifetime: Option<Span>,
+    lifetime: MaybeSpan,
     /// Its place in the index of the leaf.
     slot: u32,
     /// Roles of this shape, plus atomic groups queued under it.
@@ -44,7 +47,7 @@ pub(super) struct Shape {
     /// only if it belongs to the realm of one of these and has at least this much room.
     pub(super) scopes: SmallVec<[ScopeId; 1]>,
     /// The same inside one pool, for atomic groups that stay in one, by pool as they are asked for.
-    in_pools: BTreeMap<Arc<str>, (Arc<ShapeSpec>, ScopeId)>,
+    in_pools: Seldom<InPools>,
     touch: Resources,
     pub(super) window: Option<Window>,
     pub(super) queue: Queue,
@@ -84,7 +87,7 @@ pub(super) struct Shapes {
 
 impl Shape {
     pub(super) fn lifetime(&self) -> Option<Span> {
-        self.lifetime
+        self.lifetime.get()
     }
 
     /// What the head requests: one task, or a whole atomic group.
@@ -113,7 +116,7 @@ impl Shape {
     }
 
     fn release_pools(&mut self, nodes: &mut Nodes) {
-        for (spec, scope) in std::mem::take(&mut self.in_pools).into_values() {
+        for (spec, scope) in self.in_pools.take().into_values() {
             nodes.scopes.release(scope, &spec);
         }
     }
@@ -146,7 +149,7 @@ impl Shapes {
             let Some(shape) = &mut self.entries[index] else { continue };
             let id = ShapeId(index as u32);
             shape.slot = self.leaves[shape.leaf.index()].admit(id);
-            self.interned.insert((shape.leaf, shape.lifetime, shape.key.clone()), id);
+            self.interned.insert((shape.leaf, shape.lifetime.get(), shape.key.clone()), id);
             if let Some(window) = shape.window {
                 self.windows.set(index, window.closes);
             }
@@ -220,11 +223,11 @@ impl Shapes {
         let (leaf, lifetime, key) = key;
         let shape = Shape {
             leaf,
-            lifetime,
+            lifetime: lifetime.into(),
             slot: self.leaves[leaf.index()].admit(id),
             references: 0,
             scopes: intern_scopes(&key, nodes),
-            in_pools: BTreeMap::new(),
+            in_pools: Seldom::default(),
             touch: key.touch(),
             key,
             window: None,
@@ -288,7 +291,7 @@ impl Shapes {
             self.leaves[shape.leaf.index()].dismiss(shape.slot);
             self.vacant.push(id);
             release_scopes(&shape.key, shape.scopes, nodes);
-            self.interned.remove(&(shape.leaf, shape.lifetime, shape.key));
+            self.interned.remove(&(shape.leaf, shape.lifetime.get(), shape.key));
         }
     }
 

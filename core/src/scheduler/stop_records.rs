@@ -113,7 +113,7 @@ impl Scheduler {
             let mut kept: BTreeMap<NodeId, Resources> = BTreeMap::new();
             for slot in &earmark.pending {
                 let live = self.live.get(*slot).filter(|live| live.stopping);
-                let node = live.and_then(|live| live.node);
+                let node = live.and_then(|live| live.node());
                 promise!(
                     8,
                     node.is_some(),

@@ -164,7 +164,7 @@ fn node(id: u32, capacity: Resources) -> NodeNews {
         version: u64::from(id) + 1,
         facts: facts(id),
         capacity,
-        reserved: Resources::new(),
+        reserved: Default::default(),
         open: true,
         state: NodeState::default(),
         breakdown: None,
@@ -178,7 +178,7 @@ fn closed(id: u32, capacity: Resources) -> NodeNews {
         version: u64::from(id) + 1_001,
         facts: facts(id),
         capacity,
-        reserved: Resources::new(),
+        reserved: Default::default(),
         open: false,
         state: PAUSED,
         breakdown: None,
@@ -195,4 +195,13 @@ fn both(first: (KindId, i64), second: (KindId, i64)) -> Resources {
     let mut resources = Resources::of(first.0, first.1);
     resources.set(second.0, second.1);
     resources
+}
+
+/// Goal: what is there for every node, job and live attempt stays small.
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn what_is_there_often_is_small() {
+    assert_eq!(size_of::<Option<live::LiveView>>(), 40);
+    assert_eq!(size_of::<Option<nodes::NodeEntry>>(), 160);
+    assert_eq!(size_of::<JobView>(), 232);
 }

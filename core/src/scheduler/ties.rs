@@ -41,7 +41,7 @@ impl Scheduler {
             return;
         }
         let group = groups::find(&self.jobs, id).expect("the caller has seen the group");
-        let node = self.live.of_group(group.live).find_map(|live| live.node);
+        let node = self.live.of_group(group.live).find_map(|live| live.node());
         let Some(entry) = node.and_then(|node| self.nodes.get(node)) else { return };
         let pool: Arc<str> = entry.view.facts.pool.as_str().into();
         for member in self.tied_to(id) {

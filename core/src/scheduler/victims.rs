@@ -169,7 +169,8 @@ impl Scheduler {
         for (leaf, starts) in self.live.starts() {
             let young = now.0.checked_sub(minimum_run.0).map_or(Time::ZERO, |settled| Time(settled + 1));
             let young = (young, first, Slot(0));
-            let of = |start: &(Time, TaskId, Slot)| self.live.get(start.2).filter(|live| live.node.is_some());
+            let of =
+                |start: &(Time, TaskId, Slot)| self.live.get(start.2).filter(|live| live.node().is_some());
             for live in starts.range(..young).rev().take(most).filter_map(of) {
                 if live.stopping || self.guarded_until(live).is_some_and(|until| until > now) {
                     continue;
@@ -288,7 +289,7 @@ impl Scheduler {
         let may_go = |live: &LiveView| {
             // Whether the size of the group rests was asked of the first of them.
             let protected = self.guarded_until(live).is_some_and(|until| until > now);
-            !live.stopping && live.node.is_some() && !protected
+            !live.stopping && live.node().is_some() && !protected
         };
         let others = members().map(|live| live.attempt.slot).filter(|slot| !gone.contains(slot));
         members().all(may_go).then(|| (others.collect(), true))

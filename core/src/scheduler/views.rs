@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::collections::Seldom;
 use crate::constraint::Key;
 use crate::id::NodeId;
 use crate::resources::Resources;
@@ -119,14 +120,14 @@ type Memory<'a> = Option<&'a Option<Arc<str>>>;
 impl ViewKey {
     fn of(realm: RealmId, shape: &ShapeSpec, choice: NodeChoice) -> ViewKey {
         let packs = choice == NodeChoice::Pack;
-        let service = shape.service.as_ref().filter(|_| !packs || !shape.spread.is_empty());
-        let spread = service.map(|(service, _)| (service.clone(), shape.spread.clone()));
+        let service = shape.service.as_deref().filter(|_| !packs || !shape.spread.is_empty());
+        let spread = service.map(|(service, _)| (service.clone(), Vec::clone(&shape.spread)));
         // Everything that is not about the company on a node is left out, so that views are shared.
         let company = || {
             Box::new(ShapeSpec {
                 request: Resources::new(),
                 rules: SharedRules::default(),
-                spread: Vec::new(),
+                spread: Seldom::default(),
                 placement: None,
                 snapshot: None,
                 hops: None,

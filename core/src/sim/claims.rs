@@ -101,7 +101,7 @@ impl World {
             let job = self.jobs.job(live.attempt.task.job()).expect("a job outlives its attempts");
             let group = &job.spec.groups[live.attempt.task.group.index()];
             let role = &group.roles[usize::from(live.attempt.task.role)];
-            let longest = role.duration.or(role.timeout).or(job.spec.standing.lifetime);
+            let longest = role.duration.get().or(role.timeout.get()).or(job.spec.standing.lifetime.get());
             let began = self.scheduler.began(live.attempt).filter(|began| *began > claim.made);
             let in_time = began.is_none_or(|began| longest.is_some_and(|span| began + span <= expected));
             promise!(6, in_time, "{} on {node} ends after the claimant is to start", live.attempt);

@@ -12,7 +12,7 @@ use crate::machine::{Broken, promise};
 use crate::messages::{
     Cancelled, ClusterMessage, Extended, HostMessage, JobMessage, Resize, SchedulerMessage,
 };
-use crate::spec::JobSpec;
+use crate::spec::{JobSpec, Relations};
 use crate::time::Span;
 
 use super::elastic;
@@ -32,13 +32,13 @@ pub(super) enum Control {
 /// Some jobs work on something of which there are versions, and some are parts of others.
 pub(super) fn relate(rng: &mut Rng, number: u64, job: &mut JobSpec) {
     if rng.u8(0..5) == 0 {
-        job.basis = rng.choice(["main", "next"]).expect("not empty").into();
-        job.tag = rng.choice(["", "1", "2", "3"]).expect("not empty").into();
+        job.relations.basis = rng.choice(["main", "next"]).expect("not empty").into();
+        job.relations.tag = rng.choice(["", "1", "2", "3"]).expect("not empty").into();
         // Versions of one thing come from one requestor: were they anybody's, few would ever meet.
         job.requestor = "maker".into();
     }
     if rng.u8(0..4) == 0 {
-        job.parent = Some(JobId(rng.u64(1..=number)));
+        job.relations.parent = Some(JobId(rng.u64(1..=number)));
     }
 }
 
@@ -54,7 +54,7 @@ impl Control {
             return Some(Control::Resize(resize));
         }
         Some(match rng.u8(0..8) {
-            0 => Control::CancelSet(job.spec.job_set.clone()),
+            0 => Control::CancelSet(job.spec.relations.job_set.clone()),
             1 => Control::CancelQueue(Arc::clone(&job.spec.standing.queue)),
             2..=3 => Control::CancelTree(JobId(rng.u64(1..=20))),
             4..=5 => Control::CancelOnNode(
@@ -90,12 +90,12 @@ impl Control {
 }
 
 /// A requestor and a basis of theirs.
-type Basis = (Arc<str>, Arc<str>);
+type Basis = (Arc<str>, String);
 
 /// The tags of each requestor and basis in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct Tags {
-    came: BTreeMap<Basis, Vec<Arc<str>>>,
+    came: BTreeMap<Basis, Vec<String>>,
 }
 
 impl Tags {
@@ -103,11 +103,12 @@ impl Tags {
     pub(super) fn watch(&mut self, messages: &[HostMessage]) -> Result<(), Broken> {
         for message in messages {
             let HostMessage::Accepted { job, spec } = message else { continue };
-            if spec.basis.is_empty() {
+            let Relations { basis, tag, .. } = &*spec.relations;
+            if basis.is_empty() {
                 continue;
             }
-            let tag = if spec.tag.is_empty() { job.to_string().into() } else { Arc::clone(&spec.tag) };
-            let tags = self.came.entry((Arc::clone(&spec.requestor), Arc::clone(&spec.basis))).or_default();
+            let tag = if tag.is_empty() { job.to_string() } else { tag.clone() };
+            let tags = self.came.entry((Arc::clone(&spec.requestor), basis.clone())).or_default();
             if tags.last() == Some(&tag) {
                 continue;
             }
@@ -134,18 +135,19 @@ impl World {
     pub(super) fn check_relations(&self) -> Result<(), Broken> {
         let mut tags: BTreeMap<(&str, &str), (JobId, &str)> = BTreeMap::new();
         for (id, job) in self.jobs.jobs().filter(|(_, job)| job.goes_on()) {
-            let spec = &job.spec;
-            if !spec.basis.is_empty() {
-                let (other, tag) = *tags.entry((&spec.requestor, &spec.basis)).or_insert((id, &spec.tag));
-                let same = other == id || (tag == &*spec.tag && !tag.is_empty());
+            let Relations { basis, tag, .. } = &*job.spec.relations;
+            if !basis.is_empty() {
+                let (other, known) = *tags.entry((&job.spec.requestor, basis)).or_insert((id, tag));
+                let same = other == id || (known == tag && !tag.is_empty());
                 promise!(4, same, "{id} goes on although it and {other} work on versions of one thing");
             }
         }
         for (id, job) in self.jobs.jobs() {
-            let unfinished =
-                |(_, child): &(JobId, &Job)| child.spec.parent == Some(id) && child.finished.is_none();
+            let unfinished = |(_, child): &(JobId, &Job)| {
+                child.spec.relations.parent == Some(id) && child.finished.is_none()
+            };
             let children: BTreeSet<JobId> = self.jobs.jobs().filter(unfinished).map(|(id, _)| id).collect();
-            promise!(4, children == job.children, "{id} has the parts {children:?}, not {:?}", job.children);
+            promise!(4, children == *job.children, "{id} has the parts {children:?}, not {:?}", job.children);
         }
         Ok(())
     }

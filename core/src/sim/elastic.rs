@@ -26,8 +26,9 @@ pub(super) fn make(rng: &mut Rng, group: &mut GroupSpec) {
         return;
     }
     group.hops = None;
-    group.freeze =
+    let freeze =
         (rng.u8(0..3) == 0).then(|| Span::from_millis(rng.choice([0, 10, 300, 3_000]).expect("not empty")));
+    group.freeze = freeze.into();
     for (index, role) in group.roles.iter_mut().enumerate() {
         Arc::make_mut(&mut role.shape).hops = None;
         role.max = rng.u32(1..=5);

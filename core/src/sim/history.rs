@@ -31,7 +31,7 @@ impl History {
                     for (role, arrival) in group.roles.iter().enumerate() {
                         let service = arrival.shape.service.clone();
                         if let Some(service) = service.filter(|_| arrival.shape.rules.node.is_none()) {
-                            self.roles.insert((group.group, role as u16), service);
+                            self.roles.insert((group.group, role as u16), *service);
                         }
                     }
                 }

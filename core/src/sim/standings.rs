@@ -122,16 +122,16 @@ pub(super) fn queues(rng: &mut Rng) -> Vec<RawQueue> {
 /// Where a job queues and how urgent it is. Names may mean nothing by the time they are heard: settings
 /// change on the way.
 pub(super) fn stand(rng: &mut Rng, job: &mut JobSpec) {
-    job.job_set = rng.choice(JOB_SETS).expect("not empty").into();
+    job.relations.job_set = rng.choice(JOB_SETS).expect("not empty").into();
     job.requestor = rng.choice(REQUESTORS).expect("not empty").into();
     let lifetime = rng.choice([None, Some(0), Some(1), Some(1_000)]).expect("not empty");
     job.standing = Standing {
         queue: rng.choice(QUEUES).expect("not empty").into(),
         band: rng.choice(BANDS).expect("not empty").into(),
         priority: rng.i32(-1..=1),
-        lifetime: lifetime.map(Span::from_millis),
+        lifetime: lifetime.map(Span::from_millis).into(),
         firm: rng.u8(0..8) == 0,
-        finish_by: rng.bool().then(|| Time(rng.u64(0..30_000_000))),
+        finish_by: rng.bool().then(|| Time(rng.u64(0..30_000_000))).into(),
     };
 }
 

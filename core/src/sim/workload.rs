@@ -216,7 +216,7 @@ fn role(rng: &mut Rng, number: usize, start: Start) -> RoleSpec {
     let max = rng.u32(1..=4);
     let min = if start == Start::Atomic { max } else { 0 };
     let name = |rng: &mut Rng| rng.choice(["web", "batch"]).expect("not empty").to_owned();
-    let service = rng.bool().then(|| (name(rng), rng.choice([1, 1, 2]).expect("not empty")));
+    let service = rng.bool().then(|| Box::new((name(rng), rng.choice([1, 1, 2]).expect("not empty"))));
     let mut shape =
         ShapeSpec { service, request: request(rng), rules: rules(rng).into(), ..ShapeSpec::default() };
     shape.rules.parts = parts_of(&shape.request, &Kinds::default());
@@ -228,9 +228,9 @@ fn role(rng: &mut Rng, number: usize, start: Start) -> RoleSpec {
     let retries = retries(rng);
     let duration = claims::duration(rng);
     RoleSpec {
-        duration,
+        duration: duration.into(),
         shape,
-        timeout,
+        timeout: timeout.into(),
         retries,
         ..RoleSpec::new(format!("r{number}"), min, max, Resources::new())
     }
@@ -256,7 +256,8 @@ pub(super) fn job(rng: &mut Rng, number: u64) -> JobSpec {
         let on_unsatisfiable =
             rng.choice([None, None, Some(OnUnsatisfiable::Wait), Some(OnUnsatisfiable::Fail)]).flatten();
         let (name, hops, pool) = (format!("g{index}"), hops(rng, start), pools::rule(rng));
-        let mut group = GroupSpec { name, start, hops, freeze: None, pool, on_unsatisfiable, roles };
+        let mut group =
+            GroupSpec { name, start, hops, freeze: Default::default(), pool, on_unsatisfiable, roles };
         if start == Start::Atomic && rng.u8(0..5) < 3 {
             elastic::make(rng, &mut group);
         }

@@ -116,6 +116,7 @@ fn check_name(field: impl Display + Copy, name: &str, limit: u64) -> Option<Inva
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::CommonFacts;
 
     fn asker(requestor: &str, queue: &str) -> Asker {
         Asker { requestor: requestor.into(), queue: queue.into() }
@@ -167,7 +168,10 @@ mod tests {
     fn own_nodes_are_nearer_than_granted_ones_and_those_than_what_is_for_all() {
         let node = |pool: &str, access: Option<Access>| {
             let (pool, access) = (pool.to_owned(), access.map(std::sync::Arc::new));
-            NodeFacts { pool, access, ..NodeFacts::default() }
+            NodeFacts {
+                common: CommonFacts { pool, access, ..CommonFacts::default() }.into(),
+                ..NodeFacts::default()
+            }
         };
         let granted = Access { requestors: list(&["ann", "b*"]), ..Access::default() };
         let shared = Access { requestors: list(&["*"]), ..Access::owned_by("bob") };

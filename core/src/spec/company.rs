@@ -76,7 +76,7 @@ impl Company {
         for port in &shape.ports {
             *details.ports.entry(*port).or_default() += 1;
         }
-        if let Some((service, _)) = &shape.service {
+        if let Some((service, _)) = shape.service.as_deref() {
             match details.services.get_mut(service) {
                 Some(count) => *count += 1,
                 None => drop(details.services.insert(service.clone(), 1)),
@@ -98,7 +98,7 @@ impl Company {
                 details.ports.remove(port);
             }
         }
-        if let Some((service, _)) = &shape.service {
+        if let Some((service, _)) = shape.service.as_deref() {
             let count = details.services.get_mut(service).expect("who leaves has joined");
             *count -= 1;
             if *count == 0 {
@@ -140,7 +140,7 @@ impl Company {
     /// Everything about the company that keeps a task away, in the order of the filters.
     pub fn objections<'a>(&'a self, shape: &'a ShapeSpec) -> impl Iterator<Item = Filter> + 'a {
         let ports = shape.ports.iter().any(|port| self.has_port(*port));
-        let service = shape.service.as_ref().map_or("", |(service, _)| service);
+        let service = shape.service.as_deref().map_or("", |(service, _)| service);
         let replicas = shape.max_per_node > 0 && self.of_service(service) >= shape.max_per_node;
         let alone = self.is_closed() || (shape.exclusive && self.tasks > 0);
         let verdicts = [(Filter::Ports, ports), (Filter::Replicas, replicas), (Filter::Exclusive, alone)];
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_port_is_free_when_the_last_who_has_it_has_left() {
         let port = HostPort::parse("80").expect("a port");
-        let web = ShapeSpec { ports: vec![port], ..ShapeSpec::default() };
+        let web = ShapeSpec { ports: vec![port].into(), ..ShapeSpec::default() };
         let mut company = Company::default();
         company.join(&web);
         company.join(&web);
@@ -198,9 +198,9 @@ mod tests {
 
     #[test]
     fn replicas_are_counted_by_service() {
-        let service = Some(("web".to_owned(), 1));
+        let service = Some(Box::new(("web".to_owned(), 1)));
         let web = ShapeSpec { service, max_per_node: 2, ..ShapeSpec::default() };
-        let next = ShapeSpec { service: Some(("web".to_owned(), 2)), ..web.clone() };
+        let next = ShapeSpec { service: Some(Box::new(("web".to_owned(), 2))), ..web.clone() };
         let mut company = Company::default();
         company.join(&web);
         assert!(company.admits(&next));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -9,30 +10,36 @@ use serde::{Deserialize, Serialize};
 use crate::settings::Settings;
 
 use super::limits::{check_count, check_length};
-use super::{Access, Filters, Invalid, Judges, KindSet, NodePath, Problem};
+use super::{CommonFacts, Filters, Invalid, Judges, KindSet, NodePath, Problem};
 
-/// The facts that rules look at. Shared by everybody who knows the node.
+/// The facts that rules look at. Shared by everybody who knows the node. What it has in common with others
+/// reads and changes like its own.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct NodeFacts {
     pub name: String,
-    pub pool: String,
-    pub labels: BTreeMap<String, String>,
-    /// Labels that the node's engine gives it.
-    pub engine_labels: BTreeMap<String, String>,
-    pub os: Option<String>,
-    pub arch: Option<String>,
-    pub role: Option<String>,
     pub ip: Option<String>,
-    pub plugins: Vec<String>,
     /// Where it is in the network tree.
     pub path: Option<NodePath>,
-    /// Who may use it; everybody unless it is said.
-    pub access: Option<Arc<Access>>,
+    pub common: Arc<CommonFacts>,
     /// The kinds of which it offers single units with names.
     pub named_kinds: KindSet,
     /// The filters of the service that judge it.
     #[serde(skip)]
     pub judges: Judges,
+}
+
+impl Deref for NodeFacts {
+    type Target = CommonFacts;
+
+    fn deref(&self) -> &CommonFacts {
+        &self.common
+    }
+}
+
+impl DerefMut for NodeFacts {
+    fn deref_mut(&mut self) -> &mut CommonFacts {
+        Arc::make_mut(&mut self.common)
+    }
 }
 
 /// A node has no more plugins than this.

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use serde::{Deserialize, Serialize};
 
 use crate::settings::Settings;
-use crate::time::Span;
+use crate::time::MaybeSpan;
 
 use super::limits::{check_count, check_hops, check_length};
 use super::{Hops, Invalid, OnUnsatisfiable, PoolRule, Problem, RoleSpec};
@@ -19,7 +19,7 @@ pub struct GroupSpec {
     /// How far apart all of its tasks may run; it must start as a whole.
     pub hops: Option<Hops>,
     /// How long the size of an elastic group rests after it was changed; as the settings say unless given.
-    pub freeze: Option<Span>,
+    pub freeze: MaybeSpan,
     /// Whether its tasks stay in one pool; as its job and the settings say if it is not said here.
     pub pool: Option<PoolRule>,
     /// What becomes of it if it can never fit; as the settings say if it is not said here.
@@ -84,7 +84,7 @@ impl GroupSpec {
             let field = format_args!("{field}.roles[{index}].guest_of");
             problems.push(Invalid::new(field, "roles that may grow", Problem::NotElastic));
         }
-        if !is_atomic && self.freeze.is_some_and(|freeze| !freeze.is_zero()) {
+        if !is_atomic && self.freeze.get().is_some_and(|freeze| !freeze.is_zero()) {
             problems.push(Invalid::new(format!("{field}.freeze"), "independent", Problem::NotElastic));
         }
         self.note_guests(field, problems);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::collections::{Empty, Seldom};
 use crate::id::JobId;
 use crate::resources::Resources;
 use crate::settings::Settings;
@@ -18,19 +19,35 @@ pub struct JobSpec {
     pub name: String,
     /// Who asks for it.
     pub requestor: Arc<str>,
-    /// Jobs that are watched and cancelled as one.
-    pub job_set: String,
     /// Where it queues and how urgent it is.
     pub standing: Standing,
-    /// The job that it is a part of, submitted while that runs.
-    pub parent: Option<JobId>,
-    /// What it works on: jobs of one requestor and basis replace each other.
-    pub basis: Arc<str>,
-    /// Which version of the basis; another one replaces the jobs of this.
-    pub tag: Arc<str>,
+    /// With which jobs it has to do, if with any.
+    pub relations: Seldom<Relations>,
     /// Whether all of its groups stay in one pool; as the settings say if it is not said here.
     pub pool: Option<PoolRule>,
     pub groups: Vec<GroupSpec>,
+}
+
+/// What a job has to do with others.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Relations {
+    /// Jobs that are watched and cancelled as one.
+    pub job_set: String,
+    /// The job that it is a part of, submitted while that runs.
+    pub parent: Option<JobId>,
+    /// What it works on: jobs of one requestor and basis replace each other.
+    pub basis: String,
+    /// Which version of the basis; another one replaces the jobs of this.
+    pub tag: String,
+}
+
+impl Empty for Relations {
+    const EMPTY: &'static Relations =
+        &Relations { job_set: String::new(), parent: None, basis: String::new(), tag: String::new() };
+
+    fn has_nothing(&self) -> bool {
+        self == Relations::EMPTY
+    }
 }
 
 impl JobSpec {
@@ -76,16 +93,15 @@ impl JobSpec {
     pub fn problems(&self, settings: &Settings) -> Vec<Invalid> {
         let limits = &settings.limits;
         let mut problems = Vec::new();
-        for (field, value) in
-            [("name", &*self.name), ("requestor", &*self.requestor), ("job_set", &*self.job_set)]
-        {
+        let Relations { job_set, basis, tag, .. } = &*self.relations;
+        for (field, value) in [("name", &*self.name), ("requestor", &*self.requestor), ("job_set", job_set)] {
             problems.extend(check_length(field, value, limits.name_length));
         }
-        for (field, value) in [("basis", &*self.basis), ("tag", &*self.tag)] {
+        for (field, value) in [("basis", basis), ("tag", tag)] {
             problems.extend(check_length(field, value, limits.name_length));
         }
-        if self.basis.is_empty() && !self.tag.is_empty() {
-            problems.push(Invalid::new("tag", &self.tag, Problem::NeedsBasis));
+        if basis.is_empty() && !tag.is_empty() {
+            problems.push(Invalid::new("tag", tag, Problem::NeedsBasis));
         }
         self.standing.note_problems(settings, &mut problems);
         if self.groups.is_empty() {

@@ -10,7 +10,7 @@ use crate::settings::Settings;
 
 use super::facts::{check_path, note_labels, note_plugins};
 use super::limits::{check_length, note_amounts};
-use super::{Access, Invalid, NodeFacts, NodePath, PoolState, Problem, Units};
+use super::{Access, CommonFacts, Invalid, NodeFacts, NodePath, PoolState, Problem, Units};
 
 /// A node to be added.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -166,7 +166,11 @@ pub const POOL_DEFAULT: &str = "default";
 impl NodeSpec {
     pub fn new(name: impl Into<String>, capacity: Resources) -> NodeSpec {
         NodeSpec {
-            facts: NodeFacts { name: name.into(), pool: POOL_DEFAULT.into(), ..NodeFacts::default() },
+            facts: NodeFacts {
+                name: name.into(),
+                common: CommonFacts { pool: POOL_DEFAULT.into(), ..CommonFacts::default() }.into(),
+                ..NodeFacts::default()
+            },
             capacity,
             units: Units::default(),
             reserved: Resources::new(),
@@ -236,22 +240,23 @@ impl NodePatch {
         fn set<T>(field: &mut T, given: Option<T>) {
             given.into_iter().for_each(|given| *field = given);
         }
-        let facts = Arc::make_mut(facts);
-        set(&mut facts.pool, self.pool.take());
-        set(&mut facts.labels, self.labels.take());
-        set(&mut facts.engine_labels, self.engine_labels.take());
-        set(&mut facts.plugins, self.plugins.take());
-        set(&mut facts.access, self.access.take());
+        let NodeFacts { ip, path, common, .. } = Arc::make_mut(facts);
+        let common = Arc::make_mut(common);
+        set(&mut common.pool, self.pool.take());
+        set(&mut common.labels, self.labels.take());
+        set(&mut common.engine_labels, self.engine_labels.take());
+        set(&mut common.plugins, self.plugins.take());
+        set(&mut common.access, self.access.take());
         let optional = [
-            (&mut facts.os, self.os.take()),
-            (&mut facts.arch, self.arch.take()),
-            (&mut facts.role, self.role.take()),
-            (&mut facts.ip, self.ip.take()),
+            (&mut common.os, self.os.take()),
+            (&mut common.arch, self.arch.take()),
+            (&mut common.role, self.role.take()),
+            (ip, self.ip.take()),
         ];
         for (field, given) in optional {
             *field = given.or(field.take());
         }
-        facts.path = self.path.take().or(facts.path.take());
+        *path = self.path.take().or(path.take());
     }
 
     /// Everything that is wrong with the change, in the order of its fields.

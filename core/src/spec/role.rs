@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::collections::Seldom;
 use crate::constraint::Key;
 use crate::resources::Resources;
 use crate::settings::Settings;
-use crate::time::Span;
+use crate::time::{MaybeSpan, Span};
 
 use super::limits::{check_count, check_length, note_amounts};
 use super::{
@@ -29,11 +30,11 @@ pub struct RoleSpec {
     pub initial: Option<u32>,
     pub shape: Arc<ShapeSpec>,
     /// How long one task is expected to run.
-    pub duration: Option<Span>,
+    pub duration: MaybeSpan,
     /// Under which name run times are remembered, for those of whom nobody knows how long they run.
     pub task_key: Option<Arc<str>>,
     /// How long one attempt may run before it is ended; `deadlines.run` unless given.
-    pub timeout: Option<Span>,
+    pub timeout: MaybeSpan,
     /// What an executor of processes starts for each task.
     pub command: Option<Arc<CommandSpec>>,
     /// When a task that did not come to a good end is tried again.
@@ -50,12 +51,12 @@ pub struct RoleSpec {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct ShapeSpec {
     /// The service and version of which tasks are replicas, where the caller names them.
-    pub service: Option<(String, u64)>,
+    pub service: Option<Box<(String, u64)>>,
     pub request: Resources,
     pub rules: SharedRules,
     /// Tasks of the service are spread over the values of these facts first, level by level.
-    pub spread: Vec<Key>,
-    pub ports: Vec<HostPort>,
+    pub spread: Seldom<Vec<Key>>,
+    pub ports: Seldom<Vec<HostPort>>,
     /// So many tasks of the service at most on one node; 0 for no limit.
     pub max_per_node: u32,
     /// A task takes its whole node, whatever it requests.
@@ -80,9 +81,9 @@ impl RoleSpec {
             max,
             initial: None,
             shape,
-            duration: None,
+            duration: MaybeSpan::NONE,
             task_key: None,
-            timeout: None,
+            timeout: MaybeSpan::NONE,
             command: None,
             retries: None,
             on_preempt: None,
@@ -117,10 +118,10 @@ impl RoleSpec {
         if let Some(key) = &self.task_key {
             problems.extend(check_length(format_args!("{field}.task_key"), key, length));
         }
-        if self.timeout.is_some_and(Span::is_zero) {
+        if self.timeout.get().is_some_and(Span::is_zero) {
             problems.push(Invalid::new(format!("{field}.timeout"), 0, Problem::NoTime));
         }
-        if let Some((service, _)) = &self.shape.service {
+        if let Some((service, _)) = self.shape.service.as_deref() {
             problems.extend(check_length(format_args!("{field}.service"), service, length));
         }
         if let Some(snapshot) = &self.shape.snapshot {

@@ -248,10 +248,12 @@ impl Facts for NodeFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::CommonFacts;
 
     fn facts(os: &str, arch: &str) -> NodeFacts {
         let (os, arch) = (Some(os.to_owned()), Some(arch.to_owned()));
-        NodeFacts { name: "n".into(), os, arch, plugins: vec!["net:latest".into()], ..NodeFacts::default() }
+        let common = CommonFacts { os, arch, plugins: vec!["net:latest".into()], ..CommonFacts::default() };
+        NodeFacts { name: "n".into(), common: common.into(), ..NodeFacts::default() }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::settings::Settings;
-use crate::time::{Span, Time};
+use crate::time::{MaybeSpan, MaybeTime};
 
 use super::limits::check_length;
 use super::{Invalid, Problem};
@@ -21,12 +21,12 @@ pub struct Standing {
     pub priority: i32,
     /// How long it may hold what it holds beyond its queue's share; without one it is never asked to
     /// give way for that.
-    pub lifetime: Option<Span>,
+    pub lifetime: MaybeSpan,
     /// It is never stopped for somebody else's sake, whoever that is.
     pub firm: bool,
     /// When it should be finished: inside a band and priority the earliest goes first. Where bands share by
     /// weight it says nothing.
-    pub finish_by: Option<Time>,
+    pub finish_by: MaybeTime,
 }
 
 /// What is to change about how a job stands; what is not given stays as it is.

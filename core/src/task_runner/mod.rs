@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::collections::{Chain, Deadlines, Links};
+use crate::collections::{Blocks, Chain, Deadlines, Links, reach};
 use crate::id::{Attempt, NodeId};
 use crate::machine::{Broken, Machine, promise};
 use crate::messages::{AgentMessage, ClusterMessage, EndReport, Launch, Outbox, RunnerMessage};
@@ -18,13 +18,13 @@ use crate::mutation::{self, Mutation};
 use crate::outcome::{Exit, Phase};
 use crate::settings::Settings;
 use crate::spec::UnitNames;
-use crate::time::{Span, Time};
+use crate::time::{MaybeSpan, Span, Time};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TaskRunner {
     settings: Arc<Settings>,
     /// Live attempts by slot, chained by node.
-    live: Vec<Option<Dispatch>>,
+    live: Blocks<Option<Dispatch>>,
     on_node: Links,
     agents: Vec<Agent>,
     #[serde(skip)]
@@ -39,7 +39,7 @@ struct Dispatch {
     stage: Stage,
     deadline: Time,
     /// How long it may run, if its role says so.
-    timeout: Option<Span>,
+    timeout: MaybeSpan,
     /// The units it was given, where they have names.
     units: Option<Arc<UnitNames>>,
 }
@@ -71,7 +71,7 @@ impl TaskRunner {
     pub fn new(settings: Arc<Settings>) -> TaskRunner {
         TaskRunner {
             settings,
-            live: Vec::new(),
+            live: Blocks::default(),
             on_node: Links::default(),
             agents: Vec::new(),
             deadlines: Deadlines::default(),
@@ -95,9 +95,7 @@ impl TaskRunner {
     }
 
     fn agent_mut(&mut self, node: NodeId) -> &mut Agent {
-        if self.agents.len() <= node.index() {
-            self.agents.resize_with(node.index() + 1, Agent::default);
-        }
+        reach(&mut self.agents, node.index(), Agent::default);
         &mut self.agents[node.index()]
     }
 
@@ -108,11 +106,9 @@ impl TaskRunner {
     fn launch(&mut self, now: Time, launch: Launch, out: &mut Outbox) {
         let Launch { attempt, node, timeout, units } = launch;
         let index = attempt.slot.index();
-        if self.live.len() <= index {
-            self.live.resize_with(index + 1, || None);
-        }
+        self.live.reach(index, || None);
         assert!(self.live[index].is_none(), "a slot is used again only after its release");
-        let deadline = now + self.settings.deadlines.dispatch;
+        let (deadline, timeout) = (now + self.settings.deadlines.dispatch, timeout.into());
         self.live[index] =
             Some(Dispatch { attempt, node, stage: Stage::Sent, deadline, timeout, units: units.clone() });
         self.deadlines.set(index, deadline);
@@ -146,7 +142,7 @@ impl TaskRunner {
     /// The attempt may run for so long from now on; one that does not run yet, from when it does.
     fn extend(&mut self, now: Time, attempt: Attempt, span: Span) {
         let Some(dispatch) = self.dispatch_mut(attempt) else { return };
-        dispatch.timeout = Some(span);
+        dispatch.timeout = span.into();
         match dispatch.stage {
             Stage::Begun(phase) if phase != Phase::Installing => {
                 let deadline = now + span;

@@ -74,7 +74,7 @@ impl TaskRunner {
             // It is to end: how far it came does not matter any more.
             Stage::Stopping | Stage::TimingOut(_) => return,
         }
-        let timeout = dispatch.timeout;
+        let timeout = dispatch.timeout.get();
         let deadline = now + self.time_for(phase, timeout);
         self.enter_stage(attempt, Stage::Begun(phase), deadline);
         out.cluster_progress(attempt, phase);

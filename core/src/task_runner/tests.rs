@@ -152,7 +152,7 @@ fn audit(live: Vec<Attempt>) -> RunnerMessage {
         version: 1,
         facts: Arc::new(facts),
         capacity: Resources::new(),
-        reserved: Resources::new(),
+        reserved: Default::default(),
         open: true,
         state: NodeState::default(),
         breakdown: None,
@@ -193,4 +193,11 @@ fn an_attempt_that_its_agent_does_not_know_of_is_lost() {
     assert!(bench.report(0, AgentReport::Unknown(attempt())).is_empty(), "once is enough");
     let out = bench.report(0, AgentReport::Unwanted(attempt()));
     assert_eq!(found(&out), [Finding::Orphan { attempt: attempt(), node: NODE }]);
+}
+
+/// Goal: what is there for every attempt stays small.
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn what_is_there_often_is_small() {
+    assert_eq!(size_of::<Option<Dispatch>>(), 56);
 }

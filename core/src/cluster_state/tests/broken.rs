@@ -25,7 +25,7 @@ impl Bench {
 
     /// A task of this job and service runs on the node, whatever its condition, and ends like this.
     fn end(&mut self, now: Time, slot: u32, job: u64, service: Option<&str>, exit: Exit) -> Outbox {
-        let service = service.map(|name| (name.to_owned(), u64::from(slot)));
+        let service = service.map(|name| Box::new((name.to_owned(), u64::from(slot))));
         let shape = Arc::new(ShapeSpec { service, ..ShapeSpec::default() });
         let task = TaskId { group: GroupId::new(JobId(job), 0), role: 0, index: slot };
         let attempt = Attempt { task, number: 1, slot: Slot(slot) };

@@ -9,7 +9,7 @@ use crate::resources::{Kinds, Resources};
 use crate::settings::{Settings, bounds};
 use crate::spec::{
     GroupSpec, HOPS_MAX, Hops, HostPort, JobSpec, NodeChoice, OnPreempt, OnUnsatisfiable, Platform, PoolRule,
-    RoleSpec, Rules, ShapeSpec, Standing, Start, WantedFilter,
+    Relations, RoleSpec, Rules, ShapeSpec, Standing, Start, WantedFilter,
 };
 use crate::time::{SECONDS_MAX, Span, Time};
 
@@ -60,7 +60,7 @@ pub(super) fn read_job(
         let (requestor, job_set) = (text("requestor").into(), text("job_set"));
         let parent =
             fields.get("parent").map_or(Some(None), |cursor| cursor.name().map(|it| Some(it.to_owned())));
-        let (basis, tag) = (text("basis").into(), text("tag").into());
+        let (basis, tag) = (text("basis"), text("tag"));
         let standing = read_standing(fields);
         let submitted = read_submitted(fields, latest, moment);
         let (groups, pools) = (read_groups(fields, settings), read_pools(fields));
@@ -68,12 +68,9 @@ pub(super) fn read_job(
         let mut spec = JobSpec {
             name: name?.to_owned(),
             requestor,
-            job_set,
             standing: standing?,
             groups: groups?,
-            parent: None,
-            basis,
-            tag,
+            relations: Relations { job_set, parent: None, basis, tag }.into(),
             pool,
         };
         spec.confine(&pools);
@@ -111,9 +108,9 @@ fn read_standing(fields: &Fields<'_>) -> Option<Standing> {
         queue: queue?.into(),
         band: band?.into(),
         priority: priority? as i32,
-        lifetime: lifetime.map_or(Some(None), |span| span.map(Some))?,
+        lifetime: lifetime.map_or(Some(None), |span| span.map(Some))?.into(),
         firm: !preemptible?,
-        finish_by: finish_by.map_or(Some(None), |time| time.map(Some))?,
+        finish_by: finish_by.map_or(Some(None), |time| time.map(Some))?.into(),
     })
 }
 
@@ -178,7 +175,7 @@ fn read_group(cursor: Cursor<'_>, kinds: &Kinds) -> Option<GroupSpec> {
         let pool = read_pool(fields);
         let unable = fields.get("on_unsatisfiable").map(|cursor| cursor.one_of(&OnUnsatisfiable::NAMES));
         let on_unsatisfiable = unable.map_or(Some(None), |unable| unable.map(Some))?;
-        let (name, hops, freeze, pool) = (name?.to_owned(), hops?, freeze?, pool?);
+        let (name, hops, freeze, pool) = (name?.to_owned(), hops?, freeze?.into(), pool?);
         let mut group =
             GroupSpec { name, start: start?, hops, freeze, pool, on_unsatisfiable, roles: roles? };
         lodge_guests(fields, &list?, &mut group);
@@ -235,7 +232,7 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
         let sizes = read_sizes(fields, start);
         let initial = read_optional(fields, "initial", |cursor| cursor.whole(0..=TASKS));
         let request = fields.get("request").map_or(Some(Resources::new()), |cursor| cursor.amounts(kinds));
-        let service = read_service(fields);
+        let service = read_service(fields).map(Box::new);
         let longest = Span::from_seconds(SECONDS_MAX).unwrap_or_default();
         let duration = fields.get("duration").and_then(|cursor| cursor.span(Span::ZERO..=longest));
         // Not a part of the role: see `preparations`.
@@ -259,9 +256,9 @@ fn read_role(cursor: Cursor<'_>, start: Start, kinds: &Kinds) -> Option<RoleSpec
             max,
             initial: initial?.map(|initial| initial as u32),
             shape,
-            duration,
+            duration: duration.into(),
             task_key,
-            timeout,
+            timeout: timeout.into(),
             command,
             retries,
             on_preempt: on_preempt?,
@@ -282,8 +279,8 @@ fn read_company(fields: &Fields<'_>) -> Option<ShapeSpec> {
     Some(ShapeSpec {
         placement: placement.map_or(Some(None), |placement| placement.map(Some))?,
         snapshot: snapshot.map_or(Some(None), |snapshot| snapshot.map(Some))?,
-        spread: spread?,
-        ports: ports?,
+        spread: spread?.into(),
+        ports: ports?.into(),
         max_per_node: most? as u32,
         exclusive: exclusive?,
         ..ShapeSpec::default()

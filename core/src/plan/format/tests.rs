@@ -62,7 +62,7 @@ fn sizes_of_roles_have_sensible_defaults() {
     };
     assert_eq!((groups[0].start, sizes(0)), (Start::Atomic, vec![(4, 4), (3, 3), (2, 2)]));
     assert_eq!((groups[1].start, sizes(1)), (Start::Independent, vec![(0, 4), (3, 3)]));
-    assert_eq!(groups[1].roles[0].duration, Some(Span::from_millis(1_500)));
+    assert_eq!(groups[1].roles[0].duration.get(), Some(Span::from_millis(1_500)));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::*;
 use crate::codec;
 use crate::constraint::{Constraint, Key};
 use crate::scheduler::nodes::NodeEntry;
-use crate::spec::{NodeChoice, NodeFacts, Rules};
+use crate::spec::{CommonFacts, NodeChoice, NodeFacts, Rules};
 
 const GPU: KindId = KindId(3);
 
@@ -87,14 +87,15 @@ fn packing_is_inside_the_branches_of_a_spread() {
     let zones = [("a", 4), ("a", 2), ("b", 9)];
     bench.hear(vec![SchedulerMessage::Nodes(in_zones(zones.into_iter()))]);
     let spread = Key::parse("node.labels.zone").into_iter().collect();
-    let shape = ShapeSpec { service: Some(("web".into(), 1)), spread, ..packed(CPU, 1) };
+    let shape = ShapeSpec { service: Some(Box::new(("web".into(), 1))), spread, ..packed(CPU, 1) };
     assert_eq!(nodes_of(&bench.hear(vec![shaped(1, 6, shape)])), [1, 2, 1, 2, 0, 2]);
 }
 
 fn in_zones<'a>(zones: impl Iterator<Item = (&'a str, i64)>) -> Vec<NodeNews> {
     let one = |(id, (zone, cpu)): (u32, (&str, i64))| {
         let labels = [("zone".to_owned(), zone.to_owned())].into();
-        let facts = Arc::new(NodeFacts { name: format!("n{id}"), labels, ..NodeFacts::default() });
+        let common = CommonFacts { labels, ..CommonFacts::default() }.into();
+        let facts = Arc::new(NodeFacts { name: format!("n{id}"), common, ..NodeFacts::default() });
         let news = node(id, Resources::of(CPU, cpu));
         NodeNews { view: news.view.map(|view| NodeView { facts, ..view }), ..news }
     };
@@ -114,7 +115,8 @@ fn one_branch_of_ten_thousand_is_found() {
     bench.hear(vec![SchedulerMessage::Nodes(in_zones(zones))]);
     let spread = Key::parse("node.labels.zone").into_iter().collect();
     let request = Resources::of(CPU, 1);
-    let shape = ShapeSpec { service: Some(("web".into(), 1)), spread, request, ..ShapeSpec::default() };
+    let shape =
+        ShapeSpec { service: Some(Box::new(("web".into(), 1))), spread, request, ..ShapeSpec::default() };
     let mut found = nodes_of(&bench.hear(vec![shaped(1, FREE + 1, shape)]));
     found.sort_unstable();
     assert_eq!(found, (ZONES - FREE..ZONES).collect::<Vec<_>>());
@@ -193,7 +195,7 @@ fn the_first_tasks_of_a_service_need_no_index() {
     let mut bench = Bench::new();
     bench.add_nodes(CPU, &[40; NODES]);
     let of = |service: &str| ShapeSpec {
-        service: Some((service.to_owned(), 1)),
+        service: Some((service.to_owned(), 1).into()),
         request: Resources::of(CPU, 1),
         ..ShapeSpec::default()
     };
@@ -228,8 +230,8 @@ fn the_first_tasks_of_a_service_need_no_index() {
 #[test]
 fn a_batch_of_one_looks_at_the_nodes_that_changed() {
     const NODES: usize = 10_000;
-    let service = Some(("web".to_owned(), 1));
-    let spread: Vec<Key> = Key::parse("node.labels.zone").into_iter().collect();
+    let service = Some(Box::new(("web".to_owned(), 1)));
+    let spread = Key::parse("node.labels.zone").into_iter().collect();
     let placement = Some(NodeChoice::OwnFirst);
     let shapes = [
         packed(CPU, 1),
@@ -259,7 +261,7 @@ fn among_equals_nodes_without_gpus_go_first() {
     let nodes =
         || vec![node(0, with_gpus.clone()), node(1, Resources::of(CPU, 4)), node(2, with_gpus.clone())];
     let plain = ShapeSpec { request: Resources::of(CPU, 1), ..ShapeSpec::default() };
-    let served = ShapeSpec { service: Some(("web".into(), 1)), ..plain.clone() };
+    let served = ShapeSpec { service: Some(Box::new(("web".into(), 1))), ..plain.clone() };
     for shape in [plain, served] {
         let mut bench = Bench::new();
         bench.hear(vec![SchedulerMessage::Nodes(nodes())]);

@@ -15,7 +15,7 @@ fn service(version: u64) -> (String, u64) {
 
 fn replicas(job: u64, version: u64, tasks: u32) -> SchedulerMessage {
     let shape = ShapeSpec {
-        service: Some(service(version)),
+        service: Some(service(version).into()),
         request: Resources::of(SLOT, 1),
         ..ShapeSpec::default()
     };
@@ -108,7 +108,7 @@ fn a_gang_is_searched_for_without_flagged_nodes_first() {
     ];
     bench.hear(vec![SchedulerMessage::Nodes(news), failures(0, 5, Time::ZERO)]);
     let of_service = |request: Resources| {
-        let shape = ShapeSpec { service: Some(service(1)), request, ..ShapeSpec::default() };
+        let shape = ShapeSpec { service: Some(service(1).into()), request, ..ShapeSpec::default() };
         RoleArrival { shape: Arc::new(shape), tasks: 1, ..role(Resources::new(), 0) }
     };
     let roles = vec![of_service(both((CPU, 1), (MEMORY, 1))), of_service(Resources::of(CPU, 4))];
@@ -126,7 +126,7 @@ fn a_task_for_one_node_has_no_choice_and_its_failures_do_not_count() {
     bench.add_nodes(SLOT, &[9, 9]);
     let pinned = || {
         let rules = Rules { node: Some("n0".into()), ..Rules::default() };
-        let (service, request) = (Some(service(1)), Resources::of(SLOT, 1));
+        let (service, request) = (Some(service(1).into()), Resources::of(SLOT, 1));
         Arc::new(ShapeSpec { service, request, rules: rules.into(), ..ShapeSpec::default() })
     };
     let agent = |job: u64| {
@@ -193,7 +193,7 @@ proptest! {
                     plain.iter().filter(counts).count() as u64
                 };
                 let expected: Vec<NodeId> = (0..3).map(NodeId).filter(|node| failures(node) >= needed).collect();
-                let shape = ShapeSpec { service: Some(service(version)), ..ShapeSpec::default() };
+                let shape = ShapeSpec { service: Some(service(version).into()), ..ShapeSpec::default() };
                 let found = faults.flagged_for(&shape).map(|nodes| nodes.to_vec()).unwrap_or_default();
                 prop_assert_eq!(found, expected);
             }

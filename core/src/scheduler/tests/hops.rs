@@ -12,7 +12,7 @@ fn at(id: u32, version: u64, path: Option<&str>, cpu: i64) -> NodeNews {
         version,
         facts,
         capacity: Resources::of(CPU, cpu),
-        reserved: Resources::new(),
+        reserved: Default::default(),
         open: true,
         breakdown: None,
         state: NodeState::default(),

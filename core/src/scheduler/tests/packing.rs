@@ -59,7 +59,7 @@ fn is_possible(tasks: &[&ShapeSpec], rooms: &mut [Room]) -> bool {
 fn random_shape(rng: &mut fastrand::Rng) -> ShapeSpec {
     let mut shape = ShapeSpec { request: Resources::of(CPU, rng.i64(0..4)), ..ShapeSpec::default() };
     if rng.bool() {
-        shape.service = Some(("web".into(), 1));
+        shape.service = Some(Box::new(("web".into(), 1)));
         shape.max_per_node = rng.u32(0..3);
     }
     match rng.u8(0..5) {

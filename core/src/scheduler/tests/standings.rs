@@ -7,14 +7,15 @@ use crate::constraint::Constraint;
 use crate::explanation::{Explanation, NodeReason, Subject};
 use crate::id::Ticket;
 use crate::messages::{Answer, HostMessage, Refusal};
-use crate::spec::{Filter, HostPort, NodeFacts, NodePath, Rules};
+use crate::spec::{CommonFacts, Filter, HostPort, NodeFacts, NodePath, Rules};
 
 fn random_facts(rng: &mut Rng, id: u32) -> Arc<NodeFacts> {
     let zone = rng.choice(["a", "b"]).expect("not empty").to_owned();
     let labels = [("zone".to_owned(), zone)].into();
     let ip = Some(format!("10.0.0.{id}"));
     let path = NodePath::parse(&format!("r{}/h{id}", id % 3));
-    Arc::new(NodeFacts { name: format!("n{id}"), labels, ip, path, ..NodeFacts::default() })
+    let common = CommonFacts { labels, ..CommonFacts::default() }.into();
+    Arc::new(NodeFacts { name: format!("n{id}"), common, ip, path, ..NodeFacts::default() })
 }
 
 fn random_shape(rng: &mut Rng) -> ShapeSpec {
@@ -26,7 +27,7 @@ fn random_shape(rng: &mut Rng) -> ShapeSpec {
         3 | 4 => Rules { node: Some(format!("n{}", rng.u8(0..14))), ..Rules::default() },
         _ => Rules::default(),
     };
-    let service = rng.bool().then(|| ("web".to_owned(), 1));
+    let service = rng.bool().then(|| Box::new(("web".to_owned(), 1)));
     let max_per_node = if service.is_some() && rng.bool() { 1 } else { 0 };
     let port = if rng.u8(0..3) == 0 { HostPort::parse("80") } else { None };
     ShapeSpec {
@@ -60,7 +61,7 @@ fn explanations_by_standing_are_those_by_node() {
                 version: job,
                 facts: random_facts(&mut rng, id),
                 capacity,
-                reserved: Resources::new(),
+                reserved: Default::default(),
                 open,
                 state,
                 breakdown: None,
